@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+# Debian puts OpenCVConfig.cmake into libopencv-dev, which brings all of OpenCV; core and imgproc alone
+# are found by name.
+find_path(TENONNX_OPENCV_INCLUDE opencv2/imgproc.hpp PATH_SUFFIXES opencv4 REQUIRED)
+foreach(part core imgproc)
+  find_library(TENONNX_OPENCV_${part} opencv_${part} REQUIRED)
+  add_library(tenonnx_opencv_${part} INTERFACE)
+  target_include_directories(tenonnx_opencv_${part} SYSTEM INTERFACE ${TENONNX_OPENCV_INCLUDE})
+  target_link_libraries(tenonnx_opencv_${part} INTERFACE ${TENONNX_OPENCV_${part}})
+endforeach()
+if(TENONNX_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(TENONNX_BUILD_BENCHES)
+  find_package(benchmark REQUIRED)
+endif()
+
+if(NOT TENONNX_DEPS)
+  set(deps_root $ENV{TENONNX_CACHE})
+  if(NOT deps_root)
+    set(deps_root $ENV{HOME}/.cache/tenonnx)
+  endif()
+  set(TENONNX_DEPS ${deps_root}/${CMAKE_SYSTEM_PROCESSOR})
+endif()
+
+# ONNX Runtime: only its headers are compiled against; the library is opened at run time.
+add_library(tenonnx_ort_headers INTERFACE)
+find_path(TENONNX_ORT_INCLUDE onnxruntime_cxx_api.h
+          HINTS ${TENONNX_ONNXRUNTIME_ROOT}/include ${TENONNX_ONNXRUNTIME_ROOT}/include/onnxruntime
+                ${TENONNX_DEPS}/onnxruntime-1.29.0/include
+          REQUIRED)
+find_library(TENONNX_ORT_LIBRARY NAMES libonnxruntime.so.1 onnxruntime
+             HINTS ${TENONNX_ONNXRUNTIME_ROOT}/lib ${TENONNX_DEPS}/onnxruntime-1.29.0/lib REQUIRED)
+target_include_directories(tenonnx_ort_headers SYSTEM INTERFACE ${TENONNX_ORT_INCLUDE})
+target_compile_definitions(tenonnx_ort_headers INTERFACE ORT_API_MANUAL_INIT)
+
+# onnx as static libraries. Its own package file wants Protobuf in CONFIG mode, which Debian 12 does
+# not ship, so the exported targets are included directly.
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf REQUIRED)
+find_path(TENONNX_ONNX_CMAKE ONNXTargets.cmake
+          HINTS ${TENONNX_DEPS}/onnx-1.21.0/lib/cmake/ONNX REQUIRED)
+include(${TENONNX_ONNX_CMAKE}/ONNXTargets.cmake)
+add_library(tenonnx_onnx INTERFACE)
+target_link_libraries(tenonnx_onnx INTERFACE ONNX::onnx ONNX::onnx_proto protobuf::libprotobuf)
+get_target_property(onnx_include ONNX::onnx INTERFACE_INCLUDE_DIRECTORIES)
+target_include_directories(tenonnx_onnx SYSTEM INTERFACE ${onnx_include})

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# tenonnx_module(NAME [USES module...] [LINK target...])
+# A folder under src/ is a module: every *.cc below it belongs to the static library tenonnx_NAME,
+# every *_test.cc to the program NAME_test, every *_bench.cc to NAME_bench. A new file needs no line
+# here.
+function(tenonnx_module name)
+  cmake_parse_arguments(ARG "" "" "USES;LINK" ${ARGN})
+  set(dir ${PROJECT_SOURCE_DIR}/src/${name})
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cc)
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  set(benches ${all})
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  set(sources ${all})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  if(NOT sources)
+    add_library(tenonnx_${name} INTERFACE)
+    set(scope INTERFACE)
+  else()
+    add_library(tenonnx_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  endif()
+  target_include_directories(tenonnx_${name} ${scope} ${PROJECT_SOURCE_DIR}/src
+                                                      ${PROJECT_SOURCE_DIR}/include)
+  foreach(used ${ARG_USES})
+    target_link_libraries(tenonnx_${name} ${scope} tenonnx_${used})
+  endforeach()
+  target_link_libraries(tenonnx_${name} ${scope} ${ARG_LINK})
+  set_property(GLOBAL APPEND PROPERTY TENONNX_MODULES tenonnx_${name})
+  if(TENONNX_BUILD_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE tenonnx_${name} tenonnx_test_support GTest::gmock
+                                               GTest::gtest GTest::gtest_main)
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+  if(TENONNX_BUILD_BENCHES AND benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE tenonnx_${name} benchmark::benchmark_main)
+  endif()
+endfunction()
+
+if(TENONNX_BUILD_TESTS)
+  include(GoogleTest)
+  # Where tests find what they need: paths of this build, never of an installed tree.
+  add_library(tenonnx_test_support INTERFACE)
+  target_compile_definitions(
+    tenonnx_test_support
+    INTERFACE TENONNX_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+              TENONNX_TEST_BINARY_DIR="${CMAKE_BINARY_DIR}"
+              TENONNX_TEST_ORT_LIBRARY="${TENONNX_ORT_LIBRARY}")
+endif()
