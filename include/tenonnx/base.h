@@ -19,6 +19,9 @@
 
 namespace tenonnx {
 
+// "0.1.0": the version of the library that is running.
+TENONNX_API std::string_view version();
+
 // What kind of failure it was. The command line maps kInvalidArgument, kNotFound, kUnsupported,
 // kFailedPrecondition and kDataLoss to exit code 2.
 enum class StatusCode : std::uint8_t {

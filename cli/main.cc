@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// Options in, a flow called, text out. Everything that prints or exits is in this folder.
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace tenonnx::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "tenonnx takes an ONNX detector to an NPU and proves at every boundary that it still computes\n"
+    "the same thing, and that it runs where it was meant to run.";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done and passed, 1 a gate failed, 2 wrong usage or bad input, 3 inconclusive.\n"
+    "Results go to standard output, messages and progress to standard error.\n"
+    "'tenonnx COMMAND --help' shows the options of a command.";
+
+void connect_log(const Globals& globals) {
+  if (globals.quiet) {
+    set_log_sink({});
+    return;
+  }
+  auto logger = std::make_shared<spdlog::logger>("tenonnx",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("tenonnx: %l: %v");
+  logger->set_level(globals.verbose ? spdlog::level::debug : spdlog::level::info);
+  set_log_sink([logger](LogLevel level, std::string_view message) {
+    switch (level) {
+      case LogLevel::kDebug:
+        logger->debug("{}", message);
+        break;
+      case LogLevel::kInfo:
+        logger->info("{}", message);
+        break;
+      case LogLevel::kWarning:
+        logger->warn("{}", message);
+        break;
+    }
+  });
+}
+
+struct Registered {
+  CLI::App* app;
+  RunCommand run;
+};
+
+int run_main(int argc, char** argv) {
+  CLI::App app(kDescription, "tenonnx");
+  app.footer(kFooter);
+  app.set_version_flag("--version", fmt::format("tenonnx {}", version()));
+  app.require_subcommand(1);
+  app.fallthrough();
+  Globals globals;
+  app.add_flag("--json", globals.json,
+               "Print the result as JSON (documented in docs/reference/json.md)");
+  app.add_flag("-q,--quiet", globals.quiet, "No progress and no messages");
+  app.add_flag("-v,--verbose", globals.verbose, "Also messages that only help to find a fault");
+
+  std::vector<Registered> commands;
+#define TENONNX_COMMAND(name, group_, summary)                      \
+  {                                                                 \
+    CLI::App* command = app.add_subcommand(#name, summary);         \
+    command->group(group_);                                         \
+    command->fallthrough();                                         \
+    commands.push_back({command, setup_##name(*command, globals)}); \
+  }
+#include "commands.inc"
+#undef TENONNX_COMMAND
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    // CLI11 has exit codes of its own above 100; ours are documented.
+    fmt::print(stderr, "tenonnx: error: {}\n", e.what());
+    std::string command = "tenonnx";
+    for (const Registered& c : commands)
+      if (c.app->parsed()) command += " " + c.app->get_name();
+    fmt::print(stderr, "Run '{} --help' for the options.\n", command);
+    return kExitBadInput;
+  }
+  connect_log(globals);
+  for (const Registered& c : commands)
+    if (c.app->parsed()) return c.run();
+  return kExitBadInput;
+}
+
+}  // namespace
+}  // namespace tenonnx::cli
+
+int main(int argc, char** argv) {
+  // A reader that closes early ("tenonnx inspect m.onnx | head") is not an error of ours.
+  std::signal(SIGPIPE, SIG_DFL);
+  try {
+    return tenonnx::cli::run_main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "tenonnx: error: out of memory\n");
+  } catch (const std::exception& e) {
+    fmt::print(stderr,
+               "tenonnx: error: unexpected: {} (a defect of tenonnx: please report it with the "
+               "command line)\n",
+               e.what());
+  }
+  return tenonnx::cli::kExitBadInput;
+}

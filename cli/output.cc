@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "command.h"
+
+namespace tenonnx::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One step of a long job, as last reported.
+struct ProgressState {
+  std::mutex mutex;
+  std::string step;
+  Clock::time_point started;
+  Clock::time_point drawn;
+  bool line_open = false;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// "12/200, 3.1 s, about 40 s left"
+std::string describe_progress(std::int64_t done, std::int64_t total, double seconds) {
+  if (total <= 0) return fmt::format("{:.1f} s", seconds);
+  std::string text = fmt::format("{}/{}, {:.1f} s", done, total, seconds);
+  // Below two seconds an estimate is noise.
+  if (done > 0 && done < total && seconds > 2)
+    text += fmt::format(", about {:.0f} s left",
+                        seconds / static_cast<double>(done) * static_cast<double>(total - done));
+  return text;
+}
+
+}  // namespace
+
+int fail(const Status& status) {
+  fmt::print(stderr, "tenonnx: error: {}\n", status.message());
+  return kExitBadInput;
+}
+
+int exit_code_of(std::string_view verdict) {
+  if (verdict == "PASS") return kExitPassed;
+  if (verdict == "FAIL") return kExitFailedGate;
+  return kExitInconclusive;
+}
+
+void print_result(const Globals& globals, const Json& json, const std::string& text) {
+  const std::string out = globals.json ? dump_json(json) : text;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  if (out.empty() || out.back() != '\n') std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+Progress make_progress(const Globals& globals) {
+  if (globals.quiet) return {};
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  auto state = std::make_shared<ProgressState>();
+  return [state, terminal](std::string_view step, std::int64_t done, std::int64_t total) {
+    const std::lock_guard lock(state->mutex);
+    if (state->step != step) {
+      if (state->line_open) std::fputc('\n', stderr);
+      state->line_open = false;
+      state->step = step;
+      state->started = Clock::now();
+      state->drawn = {};
+    }
+    const bool finished = total > 0 && done >= total;
+    const double seconds = seconds_since(state->started);
+    if (terminal) {
+      // Ten redraws a second are enough for an eye.
+      if (!finished && seconds_since(state->drawn) < 0.1) return;
+      fmt::print(stderr, "\r\033[K  {} ({})", step, describe_progress(done, total, seconds));
+      if (finished) std::fputc('\n', stderr);
+      state->line_open = !finished;
+      state->drawn = Clock::now();
+    } else if (finished) {
+      fmt::print(stderr, "  {} ({})\n", step, describe_progress(done, total, seconds));
+    }
+    if (finished) state->step.clear();
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace tenonnx::cli
