@@ -44,7 +44,8 @@ target_compile_definitions(tenonnx_ort_headers INTERFACE ORT_API_MANUAL_INIT)
 
 # onnx as static libraries. Its own package file wants Protobuf in CONFIG mode, which Debian 12 does
 # not ship, so the exported targets are included directly.
-set(Protobuf_USE_STATIC_LIBS ON)
+# Protobuf is the shared one: Debian's archive is not compiled for a shared library, so libtenonnx.so
+# could not take it in.
 find_package(Protobuf REQUIRED)
 find_path(TENONNX_ONNX_CMAKE ONNXTargets.cmake
           HINTS ${TENONNX_DEPS}/onnx-1.21.0/lib/cmake/ONNX REQUIRED)

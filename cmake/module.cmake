@@ -27,6 +27,7 @@ function(tenonnx_module name)
   endforeach()
   target_link_libraries(tenonnx_${name} ${scope} ${ARG_LINK})
   set_property(GLOBAL APPEND PROPERTY TENONNX_MODULES tenonnx_${name})
+  set_property(GLOBAL APPEND PROPERTY TENONNX_THIRD_PARTY ${ARG_LINK})
   if(TENONNX_BUILD_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE tenonnx_${name} tenonnx_test_support GTest::gmock
