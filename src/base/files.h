@@ -21,7 +21,8 @@ namespace tenonnx {
 Result<std::string> read_file(const std::filesystem::path& path);
 
 // A read-only mapping of a whole file; unmapped with the last reference. An empty file maps to an
-// empty view.
+// empty view. Another process that shortens the file while it is mapped ends this one (SIGBUS), as
+// with every mmap; files that are replaced by rename are safe.
 class MappedFile {
  public:
   static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
@@ -51,19 +52,37 @@ Result<std::string> sha256_file(const std::filesystem::path& path);
 Result<std::filesystem::path> resolve_inside(const std::filesystem::path& root,
                                              std::string_view relative);
 
+// Flushes a file or directory to the disk.
+Status sync_path(const std::filesystem::path& path);
+
+// "<pid>-<random>": the end of the name of something temporary.
+std::string random_suffix();
+
 // A directory that is filled beside its final place and then put there in one step.
 //
 //   TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create("out/model-package", force));
 //   ... write into staged.path() ...
 //   TENONNX_RETURN_IF_ERROR(staged.publish());
 //
-// Where nothing stands at the final path: rename(). Where a directory stands there (and `replace`
-// is set): renameat2 with RENAME_EXCHANGE, so that a process killed at any moment leaves the old or
-// the new one; on a file system without it, a symbolic link that is switched (documented in
-// docs/reference/package.md); where that is not possible either, an error. The destructor removes
-// what was not published. Stale staging directories of killed processes are removed by create().
+// A process killed at any moment leaves the old directory or the new one, whole:
+// - Nothing stands at the final path: rename().
+// - A directory stands there (and `replace` is set): renameat2 with RENAME_EXCHANGE; the old
+//   content, which then has the staged name, is removed.
+// - The file system has no RENAME_EXCHANGE (NFS, some FUSE ones; found out by trying it on two
+// empty
+//   directories): the content lies in `.<final>.content-<pid>-<random>`, the final path is a
+//   symbolic link to it, and replacing renames a new link over the old one. A plain directory that
+//   stands at the final path there cannot be replaced in one step: FailedPrecondition, and the
+//   caller is told to remove it.
+// The final path may be a symbolic link of the user's: then the directory that it names is
+// replaced, and the link stays. publish() flushes every file and directory to the disk first.
+// The destructor removes what was not published. create() makes missing parents and removes staging
+// directories `.<final>.staged-<pid>-<random>` whose process is dead (no such pid, and no lock held
+// on the directory, which another pid namespace would show).
 class StagedDirectory {
  public:
+  // FailedPrecondition where something stands at the final path and `replace` is not set, or where
+  // it is not a directory.
   static Result<StagedDirectory> create(const std::filesystem::path& final_path, bool replace);
   StagedDirectory(StagedDirectory&&) noexcept;
   StagedDirectory& operator=(StagedDirectory&&) noexcept;
@@ -73,8 +92,13 @@ class StagedDirectory {
 
  private:
   StagedDirectory() = default;
+  void discard();
   std::filesystem::path final_, staged_;
   bool replace_ = false;
+  int lock_ = -1;
 };
+
+// Makes StagedDirectory act as on a file system without RENAME_EXCHANGE. For tests.
+void pretend_no_rename_exchange(bool pretend);
 
 }  // namespace tenonnx

@@ -38,8 +38,8 @@ constexpr std::uint16_t float_to_float16(float f) {
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u));
   }
   const std::uint32_t odd = (magnitude >> 13) & 1u;
-  return static_cast<std::uint16_t>(
-      sign | ((magnitude - ((127u - 15u) << 23) + 0xFFFu + odd) >> 13));
+  return static_cast<std::uint16_t>(sign |
+                                    ((magnitude - ((127u - 15u) << 23) + 0xFFFu + odd) >> 13));
 }
 
 constexpr float bfloat16_to_float(std::uint16_t h) {
@@ -48,8 +48,7 @@ constexpr float bfloat16_to_float(std::uint16_t h) {
 
 constexpr std::uint16_t float_to_bfloat16(float f) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-    return static_cast<std::uint16_t>((bits >> 16) | 0x0040u);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x0040u);
   return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 

@@ -30,18 +30,19 @@ std::string dump_json(const Json& value);
 // A double as JSON under that convention, and back (a number, or one of the three strings).
 Json json_number(double value);
 
-// A cursor into a JSON value that knows its path. Missing and wrong-typed fields are DataLoss.
+// A cursor into a JSON value, which must outlive it, that knows its path. Missing and wrong-typed
+// fields are DataLoss.
 class JsonReader {
  public:
   JsonReader(const Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
   const Json& json() const { return *value_; }
   const std::string& where() const { return where_; }
   bool has(std::string_view key) const;
-  Result<JsonReader> at(std::string_view key) const;         // a member of an object
-  Result<std::vector<JsonReader>> items() const;             // the elements of an array
+  Result<JsonReader> at(std::string_view key) const;  // a member of an object
+  Result<std::vector<JsonReader>> items() const;      // the elements of an array
   Result<std::vector<std::pair<std::string, JsonReader>>> members() const;
   Result<std::string> string() const;
-  Result<double> number() const;                             // also "inf", "-inf", "nan"
+  Result<double> number() const;  // also "inf", "-inf", "nan"
   Result<std::int64_t> integer() const;
   Result<bool> boolean() const;
   Result<std::string> string(std::string_view key) const;
@@ -58,8 +59,10 @@ class JsonReader {
   Status error(std::string_view expected) const;  // "<where>: expected <expected>, got <kind>"
 
  private:
+  JsonReader child(const Json& value, std::string_view step) const;
   const Json* value_;
   std::string where_;
+  bool inner_ = false;  // where_ already holds a path
 };
 
 }  // namespace tenonnx

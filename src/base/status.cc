@@ -6,14 +6,22 @@ namespace tenonnx {
 
 std::string_view to_string(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return "ok";
-    case StatusCode::kInvalidArgument: return "invalid argument";
-    case StatusCode::kNotFound: return "not found";
-    case StatusCode::kFailedPrecondition: return "failed precondition";
-    case StatusCode::kUnsupported: return "unsupported";
-    case StatusCode::kDataLoss: return "data loss";
-    case StatusCode::kIo: return "input/output";
-    case StatusCode::kInternal: return "internal";
+    case StatusCode::kOk:
+      return "ok";
+    case StatusCode::kInvalidArgument:
+      return "invalid argument";
+    case StatusCode::kNotFound:
+      return "not found";
+    case StatusCode::kFailedPrecondition:
+      return "failed precondition";
+    case StatusCode::kUnsupported:
+      return "unsupported";
+    case StatusCode::kDataLoss:
+      return "data loss";
+    case StatusCode::kIo:
+      return "input/output";
+    case StatusCode::kInternal:
+      return "internal";
   }
   return "unknown";
 }

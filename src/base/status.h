@@ -13,9 +13,9 @@
 
 namespace tenonnx {
 
-#define TENONNX_DEFINE_ERROR(Name)                                  \
-  template <typename... Args>                                       \
-  Status Name(fmt::format_string<Args...> format, Args&&... args) { \
+#define TENONNX_DEFINE_ERROR(Name)                                                        \
+  template <typename... Args>                                                             \
+  Status Name(fmt::format_string<Args...> format, Args&&... args) {                       \
     return Status(StatusCode::k##Name, fmt::format(format, std::forward<Args>(args)...)); \
   }
 
@@ -32,10 +32,10 @@ TENONNX_DEFINE_ERROR(Internal)
 #define TENONNX_CONCAT(a, b) TENONNX_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function where `expr` (a Status) is not ok.
-#define TENONNX_RETURN_IF_ERROR(expr)                     \
-  do {                                                    \
-    ::tenonnx::Status tenonnx_status_ = (expr);           \
-    if (!tenonnx_status_.ok()) return tenonnx_status_;    \
+#define TENONNX_RETURN_IF_ERROR(expr)                  \
+  do {                                                 \
+    ::tenonnx::Status tenonnx_status_ = (expr);        \
+    if (!tenonnx_status_.ok()) return tenonnx_status_; \
   } while (false)
 
 // TENONNX_ASSIGN_OR_RETURN(auto x, make_x()); assigns the value, or returns the Status.

@@ -46,9 +46,10 @@ std::string_view to_string(DType dtype) { return kDTypes.at(static_cast<std::siz
 Result<DType> dtype_from_string(std::string_view name) {
   for (const DTypeRow& row : kDTypes)
     if (row.name == name && row.dtype != DType::kUndefined) return row.dtype;
-  return InvalidArgument("unknown dtype '{}'; use float32, float64, float16, bfloat16, (u)int8, "
-                         "(u)int16, (u)int32, (u)int64 or bool",
-                         name);
+  return InvalidArgument(
+      "unknown dtype '{}'; use float32, float64, float16, bfloat16, (u)int8, "
+      "(u)int16, (u)int32, (u)int64 or bool",
+      name);
 }
 
 std::string to_string(const Shape& shape) {
