@@ -22,6 +22,7 @@
 
 #include "tenonnx/base.h"
 #include "tenonnx/contract.h"
+#include "tenonnx/detection.h"
 
 namespace tenonnx {
 
@@ -37,13 +38,6 @@ struct ImageView {
   ImageFormat format = ImageFormat::kRgb8;
 };
 
-// Box in pixels of the original image: x0 <= x1 and y0 <= y1, right and bottom exclusive.
-struct Detection {
-  std::int64_t label = 0;
-  float score = 0;
-  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-};
-
 struct SchedulingParams {
   int intra_op_threads = 0;  // 0: the runtime's default, one per physical core
   int inter_op_threads = 1;
@@ -51,7 +45,7 @@ struct SchedulingParams {
 };
 
 struct PipelineConfig {
-  std::string package;                // a directory that `tenonnx deploy` wrote
+  std::string package;  // a directory that `tenonnx deploy` wrote
   float score_threshold = 0.25F;
   bool allow_failed_package = false;  // run a package whose verdict is FAIL
   bool check_versions = true;         // refuse a runtime older than the one that the evidence names

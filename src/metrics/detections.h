@@ -11,21 +11,9 @@
 #include <vector>
 
 #include "tenonnx/base.h"
+#include "tenonnx/detection.h"
 
 namespace tenonnx {
-
-// Corners in pixels of the original image; x1 and y1 are the right and bottom edge.
-struct Box {
-  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-  bool operator==(const Box&) const = default;
-};
-
-struct Detection {
-  std::int64_t label = 0;  // class index of the model
-  float score = 0;
-  Box box;
-  bool operator==(const Detection&) const = default;
-};
 
 // Intersection over union in double, in [0,1]. Equal boxes have 1, even where they have no area; a
 // box with x1 < x0 or y1 < y0 counts as having no area.
