@@ -31,6 +31,20 @@ if(NOT TENONNX_DEPS)
   set(TENONNX_DEPS ${deps_root}/${CMAKE_SYSTEM_PROCESSOR})
 endif()
 
+# The Python of the tests, with numpy, Pillow, pycocotools and onnx (tools/setup.sh test). Its name
+# carries the hash of its requirements.
+if(TENONNX_BUILD_TESTS)
+  set(requirements ${PROJECT_SOURCE_DIR}/tools/setup/requirements-test.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${requirements})
+  file(SHA256 ${requirements} requirements_hash)
+  string(SUBSTRING ${requirements_hash} 0 12 requirements_hash)
+  set(TENONNX_TEST_PYTHON ${TENONNX_DEPS}/test-python-${requirements_hash}/bin/python3)
+  if(NOT EXISTS ${TENONNX_TEST_PYTHON})
+    message(WARNING "The tests that need Python packages will fail: run `tools/setup.sh test` for "
+                    "${TENONNX_TEST_PYTHON}")
+  endif()
+endif()
+
 # ONNX Runtime: only its headers are compiled against; the library is opened at run time.
 add_library(tenonnx_ort_headers INTERFACE)
 find_path(TENONNX_ORT_INCLUDE onnxruntime_cxx_api.h

@@ -32,14 +32,25 @@ function(tenonnx_module name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE tenonnx_${name} tenonnx_test_support GTest::gmock
                                                GTest::gtest GTest::gtest_main)
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    # A test with Slow in its name, as TEST(SearchSlow, Exhaustive), gets the label slow, which
+    # `./dev test` leaves out.
+    gtest_discover_tests(
+      ${name}_test TEST_FILTER "-*Slow*" TEST_LIST ${name}_tests DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS unit TIMEOUT 300)
+    gtest_discover_tests(
+      ${name}_test TEST_FILTER "*Slow*" TEST_LIST ${name}_slow_tests DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS slow TIMEOUT 3600)
   endif()
   if(TENONNX_BUILD_BENCHES AND benches)
-    add_executable(${name}_bench ${benches})
+    add_executable(${name}_bench EXCLUDE_FROM_ALL ${benches})
+    add_dependencies(benches ${name}_bench)
     target_link_libraries(${name}_bench PRIVATE tenonnx_${name} benchmark::benchmark_main)
   endif()
 endfunction()
 
+if(TENONNX_BUILD_BENCHES)
+  add_custom_target(benches)
+endif()
 if(TENONNX_BUILD_TESTS)
   include(GoogleTest)
   # Where tests find what they need: paths of this build, never of an installed tree.
@@ -48,5 +59,6 @@ if(TENONNX_BUILD_TESTS)
     tenonnx_test_support
     INTERFACE TENONNX_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
               TENONNX_TEST_BINARY_DIR="${CMAKE_BINARY_DIR}"
-              TENONNX_TEST_ORT_LIBRARY="${TENONNX_ORT_LIBRARY}")
+              TENONNX_TEST_ORT_LIBRARY="${TENONNX_ORT_LIBRARY}"
+              TENONNX_TEST_PYTHON="${TENONNX_TEST_PYTHON}")
 endif()
