@@ -90,12 +90,13 @@ void remove_stale(const fs::path& final_path) {
   for (fs::directory_iterator it(final_path.parent_path(), error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const std::string* prefix = name.starts_with(staged)    ? &staged
-                                : name.starts_with(content) ? &content
-                                                            : nullptr;
-    if (prefix == nullptr || name == current.string()) continue;
-    if (process_lives(std::string_view(name).substr(prefix->size())) || is_locked(it->path()))
-      continue;
+    if (name == current.string()) continue;
+    // Content that the link no longer names is nobody's, even while its maker lives on; the lock
+    // protects what is just being put in place.
+    const bool abandoned =
+        name.starts_with(content) ||
+        (name.starts_with(staged) && !process_lives(std::string_view(name).substr(staged.size())));
+    if (!abandoned || is_locked(it->path())) continue;
     stale.push_back(it->path());
   }
   for (const fs::path& path : stale) fs::remove_all(path, error);
