@@ -5,6 +5,7 @@
 // Format: docs/reference/package.md.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "model/model.h"
 #include "tenonnx/base.h"
 #include "tenonnx/contract.h"
 
@@ -24,7 +24,7 @@ struct Segment {
   std::string name;      // "encoder", "decoder", or "segment_0..n"; "model" for an uncut one
   std::string file;      // relative to the package
   std::string executor;  // address
-  std::vector<TensorInfo> inputs;   // graph inputs and boundary tensors, by name
+  std::vector<TensorInfo> inputs;  // graph inputs and boundary tensors, by name
   std::vector<TensorInfo> outputs;
 };
 
@@ -46,25 +46,38 @@ struct Manifest {
   std::string target;
   std::string verdict;  // "PASS", "FAIL", "INCONCLUSIVE"
   Contract contract;
-  std::vector<Segment> segments;                          // in the order of execution
+  std::vector<Segment> segments;                                // in the order of execution
   std::vector<std::pair<std::string, std::string>> boundaries;  // boundary name -> source tensor
-  std::vector<PackagedFile> files;                        // everything but the manifest itself
-  std::string source_model;                               // file name only
+  std::vector<PackagedFile> files;  // everything but the manifest itself
+  std::string source_model;         // file name only
   std::string source_sha256;
-  std::string inputs_sha256;                              // of the reference inputs
+  std::string inputs_sha256;                                  // of the reference inputs
   std::vector<std::pair<std::string, std::string>> versions;  // tool, runtime, device files, ...
-  Json settings = Json::object();                         // threads, spinning, optimisation level
+  Json settings = Json::object();  // threads, spinning, optimisation level
   std::vector<StageStatus> stages;
-  Json checks = Json::array();                            // every verdict with value and limit
-  Json summary = Json::object();                          // images, boxes, mAP, what is not covered
+  Json checks = Json::array();    // every verdict with value and limit
+  Json summary = Json::object();  // images, boxes, mAP, what is not covered
 };
 
 Json to_json(const Manifest& manifest);
 Result<Manifest> manifest_from_json(const JsonReader& reader);
 
-// Reads manifest.json and checks everything that it says of the files: schema version, paths that
+// What a manifest says in itself, without its files: the schema version; names that are unique;
+// segments that chain (each input is an input of the contract or an earlier output of the same
+// dtype and shape; every output of the contract is produced, and by one segment only); boundaries
+// that cross; words (verdict, stages) and SHA-256 of the right form. DataLoss says which field it
+// is.
+Status check_manifest(const Manifest& manifest);
+
+// Reads manifest.json and checks everything that it says of the files: check_manifest, paths that
 // stay inside, every file there with its size and SHA-256, no file that the manifest does not name
-// (evidence/ included), segments that chain (each input is a graph input or an earlier output).
+// (evidence/ included). A manifest above kMaxManifestBytes is refused before it is read.
 Result<Manifest> read_package(const std::filesystem::path& package);
+inline constexpr std::uint64_t kMaxManifestBytes = 16u << 20;  // a real one has some 20 KB
+
+// Fills manifest.files from what lies in `directory` (a staging directory: nothing else may be in
+// it), checks the manifest, and writes manifest.json last, so that a directory that has one is
+// complete.
+Status write_package(const std::filesystem::path& directory, Manifest& manifest);
 
 }  // namespace tenonnx

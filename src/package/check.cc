@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/status.h"
+#include "package/manifest.h"
+
+namespace tenonnx {
+namespace {
+
+Status check_word(std::string_view field, std::string_view word,
+                  std::initializer_list<std::string_view> allowed) {
+  if (std::find(allowed.begin(), allowed.end(), word) != allowed.end()) return {};
+  return DataLoss("{} is '{}', allowed: '{}'", field, word,
+                  fmt::join(allowed.begin(), allowed.end(), "', '"));
+}
+
+Status check_sha256(std::string_view field, std::string_view text) {
+  const bool hex = std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (text.size() == 64 && hex) return {};
+  return DataLoss("{} is '{}', expected a SHA-256: 64 lower-case hex digits", field, text);
+}
+
+bool same_dimension(std::int64_t a, std::int64_t b) { return a == b || a == -1 || b == -1; }
+
+bool fits(const TensorInfo& from, const TensorInfo& to) {
+  return from.dtype == to.dtype && std::equal(from.shape.begin(), from.shape.end(),
+                                              to.shape.begin(), to.shape.end(), same_dimension);
+}
+
+std::string kind_of(const TensorInfo& tensor) {
+  return fmt::format("{} {}", to_string(tensor.dtype), to_string(tensor.shape));
+}
+
+std::set<std::string> contract_inputs(const Contract& contract) {
+  std::set<std::string> names = {contract.image.name};
+  if (contract.size) names.insert(contract.size->name);
+  return names;
+}
+
+std::vector<std::string> contract_outputs(const Contract& contract) {
+  const Outputs& outputs = contract.outputs;
+  if (outputs.kind == OutputKind::kRaw) return {outputs.logits, outputs.pred_boxes};
+  return {outputs.labels, outputs.boxes, outputs.scores};
+}
+
+// Segments run in their order, so that each input is one of the contract's or was made before.
+Status check_chain(const Manifest& manifest) {
+  if (manifest.segments.empty()) return DataLoss("the package has no segment");
+  const std::set<std::string> graph_inputs = contract_inputs(manifest.contract);
+  std::map<std::string, std::pair<TensorInfo, std::string>> made;  // tensor -> info, segment
+  std::set<std::string> names;
+  std::set<std::string> files;
+  for (const Segment& segment : manifest.segments) {
+    if (segment.name.empty()) return DataLoss("a segment has no name");
+    if (!names.insert(segment.name).second)
+      return DataLoss("two segments are named '{}'", segment.name);
+    if (!files.insert(segment.file).second)
+      return DataLoss("segment '{}': another segment has the same file '{}'", segment.name,
+                      segment.file);
+    if (segment.executor.empty()) return DataLoss("segment '{}' names no executor", segment.name);
+    if (segment.outputs.empty()) return DataLoss("segment '{}' has no output", segment.name);
+    std::set<std::string> inputs;
+    for (const TensorInfo& input : segment.inputs) {
+      if (!inputs.insert(input.name).second)
+        return DataLoss("segment '{}' has two inputs named '{}'", segment.name, input.name);
+      if (graph_inputs.contains(input.name)) continue;
+      const auto found = made.find(input.name);
+      if (found == made.end())
+        return DataLoss(
+            "the segments do not chain: input '{}' of segment '{}' is neither an input of the "
+            "contract ('{}') nor an output of an earlier segment",
+            input.name, segment.name, fmt::join(graph_inputs, "', '"));
+      const auto& [info, producer] = found->second;
+      if (!fits(info, input))
+        return DataLoss(
+            "the segments do not chain: '{}' leaves segment '{}' as {} and enters segment '{}' as "
+            "{}",
+            input.name, producer, kind_of(info), segment.name, kind_of(input));
+    }
+    for (const TensorInfo& output : segment.outputs) {
+      if (graph_inputs.contains(output.name))
+        return DataLoss("segment '{}' has an output with the name of the model's input '{}'",
+                        segment.name, output.name);
+      if (!made.emplace(output.name, std::make_pair(output, segment.name)).second)
+        return DataLoss("tensor '{}' is an output of two segments, '{}' and '{}'", output.name,
+                        made.at(output.name).second, segment.name);
+    }
+  }
+  for (const std::string& output : contract_outputs(manifest.contract))
+    if (!made.contains(output))
+      return DataLoss("no segment has the contract's output '{}'", output);
+  std::set<std::string> boundaries;
+  for (const auto& [name, source] : manifest.boundaries) {
+    if (!boundaries.insert(name).second) return DataLoss("two boundaries are named '{}'", name);
+    const bool used = std::any_of(
+        manifest.segments.begin(), manifest.segments.end(), [&](const Segment& segment) {
+          return std::any_of(segment.inputs.begin(), segment.inputs.end(),
+                             [&](const TensorInfo& input) { return input.name == name; });
+        });
+    if (!made.contains(name) || !used)
+      return DataLoss("boundary '{}' does not cross: it is not {} of a segment", name,
+                      used ? "an output" : "an input");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_manifest(const Manifest& manifest) {
+  if (manifest.schema_version != kManifestSchemaVersion)
+    return Unsupported("schema_version is {}, and this tenonnx reads {}", manifest.schema_version,
+                       kManifestSchemaVersion);
+  TENONNX_RETURN_IF_ERROR(
+      check_word("verdict", manifest.verdict, {"PASS", "FAIL", "INCONCLUSIVE"}));
+  TENONNX_RETURN_IF_ERROR(check_sha256("source_model/sha256", manifest.source_sha256));
+  TENONNX_RETURN_IF_ERROR(check_sha256("inputs_sha256", manifest.inputs_sha256));
+  std::set<std::string> stages;
+  for (const StageStatus& stage : manifest.stages) {
+    TENONNX_RETURN_IF_ERROR(
+        check_word("a stage", stage.stage, {"export", "build", "runtime_init", "forward"}));
+    TENONNX_RETURN_IF_ERROR(check_word(fmt::format("the status of stage '{}'", stage.stage),
+                                       stage.status, {"ok", "failed", "not run"}));
+    if (!stages.insert(stage.stage).second)
+      return DataLoss("stage '{}' is named twice", stage.stage);
+  }
+  std::set<std::string> versions;
+  for (const auto& [name, version] : manifest.versions)
+    if (!versions.insert(name).second) return DataLoss("version '{}' is named twice", name);
+  std::set<std::string> paths;
+  for (const PackagedFile& file : manifest.files) {
+    TENONNX_RETURN_IF_ERROR(
+        check_sha256(fmt::format("the hash of file '{}'", file.path), file.sha256));
+    if (!paths.insert(file.path).second) return DataLoss("file '{}' is named twice", file.path);
+  }
+  for (const Segment& segment : manifest.segments)
+    if (!paths.contains(segment.file))
+      return DataLoss("file '{}' of segment '{}' is not among the package's files", segment.file,
+                      segment.name);
+  return check_chain(manifest);
+}
+
+}  // namespace tenonnx
