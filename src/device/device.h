@@ -14,23 +14,30 @@
 
 namespace tenonnx {
 
-// What happens to a value whose magnitude exceeds what the storage type holds.
+// What happens to a value whose magnitude exceeds what the storage type holds. A finite value is
+// first rounded to the type's significant bits as if its exponent had no upper limit; what then
+// exceeds the limit overflows.
 struct Overflow {
   enum class Kind { kInfinity, kSaturate } kind = Kind::kInfinity;
   double max = 0;  // kSaturate: the largest magnitude that is stored; may exceed the type's own
                    // largest finite value (HTP keeps element-wise fp16 results up to 131008)
+  // kSaturate: the magnitude that an infinite result is stored as; 0: `max`. (An infinite operand
+  // makes an HTP product 131008, though finite products saturate at 65536.)
+  double infinite = 0;
+  // kSaturate: the value that NaN is stored as, for a format that has no NaN; none: NaN stays NaN.
+  std::optional<double> nan;
 };
 
 // The arithmetic section of a device file: what `sim:NAME` computes.
 struct Arithmetic {
-  DType storage = DType::kFloat32;     // float32 (no rounding), float16 or bfloat16
-  bool round_inputs = false;           // the graph's float inputs
-  bool round_weights = false;          // float initializers and constants
-  bool round_outputs = false;          // what every node writes
-  Overflow elementwise;                // results of all other nodes
-  Overflow matmul_result;              // results of MatMul, Gemm, Conv, ConvTranspose
-  Overflow matmul_operand;             // their operands, before the product
-  bool keep_subnormals = true;         // else flushed to zero, sign kept
+  DType storage = DType::kFloat32;  // float32 (no rounding), float16 or bfloat16
+  bool round_inputs = false;        // the graph's float inputs
+  bool round_weights = false;       // float initializers and constants
+  bool round_outputs = false;       // what every node writes
+  Overflow elementwise;             // results of all other nodes, inputs and weights
+  Overflow matmul_result;           // results of MatMul, Gemm, Conv, ConvTranspose
+  Overflow matmul_operand;          // their operands, before the product
+  bool keep_subnormals = true;      // else flushed to zero, sign kept
   // Operator type -> relative standard deviation of a seeded error on its result, to stand for
   // approximated kernels.
   std::map<std::string, double> relative_error;
@@ -43,27 +50,47 @@ struct Provenance {
   std::string checked;  // the date, YYYY-MM or YYYY-MM-DD
 };
 
+// What one toolchain does with one operator, as somebody saw it. Versions that no row names are
+// unknown: rows are not inherited from one version to the next.
+struct OperatorRow {
+  std::string op_type;
+  std::string domain;     // "" is ai.onnx
+  std::string condition;  // "mode is bicubic", "rank 6"; empty: every form that was tried
+  std::string toolchain;  // "onnxruntime-qnn 2.7.0 (QNN 2.51)"
+  std::string placement;  // "device", "fallback" (runs on the CPU), "rejected" (does not compile)
+  std::string detail;     // the message that the toolchain gives, for people
+  Provenance provenance;
+};
+
 struct Device {
   std::string name;
-  std::string title;        // for people
+  std::string title;  // for people
   std::string description;
   std::filesystem::path file;
   Provenance provenance;
-  std::optional<Arithmetic> arithmetic;       // sim:NAME exists where this does
-  std::map<std::string, std::string> roles;   // segment name -> executor address: a target has these
-  std::string sha256;                         // of the file, recorded with results
+  std::optional<Arithmetic> arithmetic;      // sim:NAME exists where this does
+  std::map<std::string, std::string> roles;  // segment name -> executor address: a target has these
+  std::vector<OperatorRow> rows;             // in the order of the file
+  std::string sha256;                        // of the file, recorded with results
   bool is_target() const { return !roles.empty(); }
   // The address for a segment: its own role, else "default" where the file has one.
   Result<std::string> executor_for(std::string_view segment) const;
 };
 
-// Directories in which device files are looked for, in this order: environment TENONNX_DEVICES,
-// devices/ of the installation (beside the executable: ../share/tenonnx/devices), devices/ of the
-// source tree that it was built from.
+// Directories in which device files are looked for, in this order: environment TENONNX_DEVICES (one
+// or several, separated by ':'), devices/ of the installation (beside the executable:
+// ../share/tenonnx/devices), devices/ of the source tree that it was built from.
 std::vector<std::filesystem::path> device_directories();
-// NotFound lists the names that exist.
+// The first directory that has <name>.json wins. InvalidArgument for a name that is not one (as
+// "../x"); NotFound lists the names that exist.
 Result<Device> find_device(std::string_view name);
+// DataLoss names the file, the path inside it, and what was got against what is allowed.
 Result<Device> read_device(const std::filesystem::path& file);
+// Sorted, each once.
 std::vector<std::string> device_names();
+
+// The largest magnitude that a finite value may have as an element-wise result and as an operand or
+// result of MatMul and Conv without being changed by overflow; infinity for float32 storage.
+double largest_kept(const Arithmetic& arithmetic, const Overflow& overflow);
 
 }  // namespace tenonnx

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "device/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/temporary_directory.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const fs::path kDevices = fs::path(TENONNX_TEST_SOURCE_DIR) / "devices";
+
+std::vector<fs::path> committed_files() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(kDevices)) {
+    if (entry.path().extension() == ".json" && entry.path().stem() != "schema")
+      files.push_back(entry.path());
+  }
+  return files;
+}
+
+// A complete device file, to be damaged at one place a test.
+Json whole_device() {
+  const auto statement = [](Json value) {
+    return Json{{"value", std::move(value)}, {"source", "a measurement"}, {"checked", "2026-11"}};
+  };
+  Json json = {{"schema_version", 1},
+               {"name", "toy"},
+               {"title", "Toy"},
+               {"source", "none"},
+               {"checked", "2026-11-29"}};
+  json["arithmetic"] = {{"storage", statement("float16")},
+                        {"round_inputs", statement(true)},
+                        {"round_weights", statement(false)},
+                        {"round_outputs", statement(true)},
+                        {"overflow_elementwise", statement(Json{{"saturate", 131008}})},
+                        {"overflow_matmul_result",
+                         statement(Json{{"saturate", 65536}, {"infinite", 131008}, {"nan", 0}})},
+                        {"overflow_matmul_operand", statement("infinity")},
+                        {"subnormals", statement("flush")},
+                        {"relative_error", {{"Softmax", statement(0.001)}}},
+                        {"seed", 7}};
+  json["roles"] = {{"encoder", "sim:toy"}, {"decoder", "cpu"}};
+  json["rows"] = Json::array({{{"operator", "Det"},
+                               {"toolchain", "tool 1.0"},
+                               {"placement", "rejected"},
+                               {"source", "a graph"},
+                               {"checked", "2026-11"}}});
+  return json;
+}
+
+class DeviceFile : public ::testing::Test {
+ protected:
+  Result<Device> read(const Json& json, const std::string& name = "toy") {
+    const fs::path file = directory_.path() / (name + ".json");
+    std::ofstream(file) << json.dump();
+    return read_device(file);
+  }
+  std::string error(const Json& json) { return read(json).status().message(); }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(DeviceFile, EveryFieldIsRead) {
+  const auto device = read(whole_device());
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  EXPECT_EQ(device->name, "toy");
+  EXPECT_EQ(device->title, "Toy");
+  EXPECT_EQ(device->provenance.checked, "2026-11-29");
+  ASSERT_TRUE(device->arithmetic.has_value());
+  const Arithmetic& a = *device->arithmetic;
+  EXPECT_EQ(a.storage, DType::kFloat16);
+  EXPECT_TRUE(a.round_inputs);
+  EXPECT_FALSE(a.round_weights);
+  EXPECT_TRUE(a.round_outputs);
+  EXPECT_EQ(a.elementwise.kind, Overflow::Kind::kSaturate);
+  EXPECT_EQ(a.elementwise.max, 131008);
+  EXPECT_EQ(a.elementwise.infinite, 0);
+  EXPECT_FALSE(a.elementwise.nan.has_value());
+  EXPECT_EQ(a.matmul_result.max, 65536);
+  EXPECT_EQ(a.matmul_result.infinite, 131008);
+  EXPECT_EQ(a.matmul_result.nan, 0);
+  EXPECT_EQ(a.matmul_operand.kind, Overflow::Kind::kInfinity);
+  EXPECT_FALSE(a.keep_subnormals);
+  EXPECT_EQ(a.relative_error, (std::map<std::string, double>{{"Softmax", 0.001}}));
+  EXPECT_EQ(a.seed, 7u);
+  EXPECT_TRUE(device->is_target());
+  ASSERT_EQ(device->rows.size(), 1u);
+  EXPECT_EQ(device->rows[0].op_type, "Det");
+  EXPECT_EQ(device->rows[0].placement, "rejected");
+  const auto bytes = read_file(device->file);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(device->sha256, sha256_hex(*bytes));
+}
+
+TEST_F(DeviceFile, UnknownFieldIsNamedWithTheAllowedOnes) {
+  Json json = whole_device();
+  json["arithmetic"]["sub_normals"] = 1;
+  EXPECT_THAT(error(json), AllOf(HasSubstr("toy.json"), HasSubstr("/arithmetic"),
+                                 HasSubstr("\"sub_normals\""), HasSubstr("subnormals")));
+  json = whole_device();
+  json["rolls"] = Json::object();
+  EXPECT_THAT(error(json), AllOf(HasSubstr("\"rolls\""), HasSubstr("roles")));
+  json = whole_device();
+  json["arithmetic"]["storage"]["comment"] = "";
+  EXPECT_THAT(error(json), AllOf(HasSubstr("/arithmetic/storage"), HasSubstr("\"comment\"")));
+  json = whole_device();
+  json["rows"][0]["op"] = "Det";
+  EXPECT_THAT(error(json), AllOf(HasSubstr("/rows/0"), HasSubstr("\"op\"")));
+}
+
+TEST_F(DeviceFile, WrongValuesAreNamedWithTheirPath) {
+  struct Case {
+    const char* pointer;
+    Json value;
+    const char* message;
+  };
+  const std::vector<Case> cases = {
+      {"/schema_version", 2, "toy.json: /schema_version: expected 1, got 2"},
+      {"/name", "../toy", "/name: expected lower-case letters"},
+      {"/name", "other", "/name: expected 'toy', the file's name without .json, got 'other'"},
+      {"/title", "", "/title: expected text, got an empty string"},
+      {"/checked", "yesterday", "/checked: expected the date of the check, YYYY-MM or YYYY-MM-DD"},
+      {"/checked", "2026-13", "got '2026-13'"},
+      {"/arithmetic/storage/value", "fp16",
+       "/arithmetic/storage/value: expected one of 'float32', 'float16', 'bfloat16', got 'fp16'"},
+      {"/arithmetic/storage/source", "", "/arithmetic/storage/source: expected text"},
+      {"/arithmetic/round_inputs/value", 1, "/arithmetic/round_inputs/value: expected a boolean"},
+      {"/arithmetic/subnormals/value", "drop", "expected one of 'keep', 'flush', got 'drop'"},
+      {"/arithmetic/overflow_matmul_operand/value", "inf",
+       "/arithmetic/overflow_matmul_operand/value: expected \"infinity\" or"},
+      {"/arithmetic/overflow_elementwise/value", 65504, "expected \"infinity\" or"},
+      {"/arithmetic/overflow_elementwise/value/saturate", 0,
+       "/arithmetic/overflow_elementwise/value/saturate: expected a number above 0"},
+      {"/arithmetic/overflow_elementwise/value/saturate", "inf", "expected a number above 0"},
+      {"/arithmetic/overflow_matmul_result/value/infinite", -1, "/infinite: expected a number"},
+      {"/arithmetic/overflow_matmul_result/value/nan", "nan", "/nan: expected a finite number"},
+      {"/arithmetic/relative_error/Softmax/value", 2, "/relative_error/Softmax/value: expected"},
+      {"/arithmetic/seed", -1, "/arithmetic/seed: expected 0 or more, got -1"},
+      {"/arithmetic/seed", 1.5, "/arithmetic/seed: expected an integer"},
+      {"/roles", Json::object(), "/roles: expected at least one role"},
+      {"/roles/encoder", "", "/roles: expected a segment name and an executor address"},
+      {"/rows/0/placement", "npu", "/rows/0/placement: expected one of 'device', 'fallback'"},
+      {"/rows/0/operator", "", "/rows/0/operator: expected text"},
+  };
+  for (const Case& c : cases) {
+    Json json = whole_device();
+    json[Json::json_pointer(c.pointer)] = c.value;
+    EXPECT_THAT(error(json), AllOf(HasSubstr("toy.json"), HasSubstr(c.message))) << c.pointer;
+    EXPECT_EQ(read(json).status().code(), StatusCode::kDataLoss) << c.pointer;
+  }
+}
+
+// Nothing of the arithmetic is inherited or assumed, and no statement stands without its source.
+TEST_F(DeviceFile, MissingFieldsAreNamed) {
+  for (const char* pointer : {"/schema_version",
+                              "/name",
+                              "/title",
+                              "/source",
+                              "/checked",
+                              "/arithmetic/storage",
+                              "/arithmetic/round_inputs",
+                              "/arithmetic/round_weights",
+                              "/arithmetic/round_outputs",
+                              "/arithmetic/overflow_elementwise",
+                              "/arithmetic/overflow_matmul_result",
+                              "/arithmetic/overflow_matmul_operand",
+                              "/arithmetic/subnormals",
+                              "/arithmetic/subnormals/value",
+                              "/arithmetic/subnormals/source",
+                              "/arithmetic/subnormals/checked",
+                              "/arithmetic/overflow_elementwise/value/saturate",
+                              "/arithmetic/relative_error/Softmax/source",
+                              "/rows/0/toolchain",
+                              "/rows/0/source",
+                              "/rows/0/checked"}) {
+    Json json = whole_device();
+    const Json::json_pointer at(pointer);
+    json[at.parent_pointer()].erase(at.back());
+    EXPECT_THAT(error(json),
+                AllOf(HasSubstr("toy.json"), HasSubstr("\"" + at.back() + "\" is missing")))
+        << pointer;
+  }
+}
+
+TEST_F(DeviceFile, DamagedTextIsAnError) {
+  std::ofstream(directory_.path() / "toy.json") << "{\"name\": \"toy\",";
+  const auto device = read_device(directory_.path() / "toy.json");
+  EXPECT_EQ(device.status().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(device.status().message(), HasSubstr("toy.json"));
+  EXPECT_EQ(read_device(directory_.path() / "absent.json").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(DeviceFile, ExecutorForNamesTheRoles) {
+  Json json = whole_device();
+  const auto device = read(json);
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ(*device->executor_for("encoder"), "sim:toy");
+  const Status unknown = device->executor_for("neck").status();
+  EXPECT_EQ(unknown.code(), StatusCode::kNotFound);
+  EXPECT_THAT(unknown.message(), AllOf(HasSubstr("'neck'"), HasSubstr("decoder, encoder")));
+  json["roles"]["default"] = "cpu";
+  EXPECT_EQ(*read(json)->executor_for("neck"), "cpu");
+  json.erase("roles");
+  const Status no_target = read(json)->executor_for("encoder").status();
+  EXPECT_EQ(no_target.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(no_target.message(), HasSubstr("not a target"));
+}
+
+TEST_F(DeviceFile, FoundInTheDirectoriesOfTheEnvironmentFirst) {
+  Json json = whole_device();
+  json["name"] = "cpu";
+  json["title"] = "Another";
+  ASSERT_TRUE(read(json, "cpu").ok());
+  ::setenv("TENONNX_DEVICES", ("/nonexistent:" + directory_.path().string()).c_str(), 1);
+  EXPECT_EQ(device_directories()[1], directory_.path());
+  EXPECT_EQ(find_device("cpu")->title, "Another");
+  ::unsetenv("TENONNX_DEVICES");
+  EXPECT_NE(find_device("cpu")->title, "Another");
+}
+
+TEST(FindDevice, ListsWhatExists) {
+  const Status status = find_device("htp-v99").status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("'htp-v99'"), HasSubstr("cpu, htp-v73, sim-htp")));
+  EXPECT_THAT(device_names(), AllOf(Contains("cpu"), Contains("htp-v73"), Contains("sim-htp"),
+                                    Not(Contains("schema"))));
+}
+
+TEST(FindDevice, RefusesNamesThatLeaveTheDirectory) {
+  for (const char* name :
+       {"../cpu", "a/b", "..", "a..b", "", "/etc/passwd", "CPU", "schema", ".cpu"}) {
+    const Status status = find_device(name).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(status.message(), HasSubstr("is not the name of a device")) << name;
+  }
+}
+
+TEST(CommittedDevices, AllAreRead) {
+  const auto files = committed_files();
+  EXPECT_GE(files.size(), 3u);
+  for (const fs::path& file : files) {
+    const auto device = read_device(file);
+    EXPECT_TRUE(device.ok()) << device.status().message();
+  }
+}
+
+// The target of the demonstration: the addresses are the contract with deploy.
+TEST(CommittedDevices, SimHtpPlacesEncoderAndDecoder) {
+  const auto target = find_device("sim-htp");
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  EXPECT_EQ(*target->executor_for("encoder"), "sim:htp-v73");
+  EXPECT_EQ(*target->executor_for("decoder"), "cpu");
+  EXPECT_EQ(*target->executor_for("model"), "sim:htp-v73");
+  EXPECT_FALSE(target->arithmetic.has_value());
+  ASSERT_TRUE(find_device("htp-v73")->arithmetic.has_value());
+}
+
+TEST(CommittedDevices, LargestKept) {
+  const auto device = find_device("htp-v73");
+  ASSERT_TRUE(device.ok());
+  const Arithmetic& a = *device->arithmetic;
+  EXPECT_EQ(largest_kept(a, a.elementwise), 131008);
+  EXPECT_EQ(largest_kept(a, a.matmul_operand), 65504);
+}
+
+// Everything that the schema allows is known to the reader, and the other way round: the reader's
+// errors list the allowed fields.
+TEST(Schema, NamesTheFieldsOfTheReader) {
+  const auto schema = read_json_file(kDevices / "schema.json");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  TemporaryDirectory directory;
+  const auto allowed_by_reader = [&](const char* pointer) {
+    Json json = whole_device();
+    Json& at = json[Json::json_pointer(pointer)];
+    if (at.is_object()) at["zzz"] = 1;
+    const fs::path file = directory.path() / "toy.json";
+    std::ofstream(file) << json.dump();
+    const std::string message = read_device(file).status().message();
+    std::set<std::string> names;
+    std::size_t begin = message.find("allowed: ");
+    EXPECT_NE(begin, std::string::npos) << message;
+    if (begin == std::string::npos) return names;
+    std::string rest = message.substr(begin + 9) + ", ";
+    for (std::size_t comma; (comma = rest.find(", ")) != std::string::npos;
+         rest.erase(0, comma + 2))
+      names.insert(rest.substr(0, comma));
+    return names;
+  };
+  const auto allowed_by_schema = [&](const char* pointer) {
+    std::set<std::string> names;
+    for (const auto& [name, value] : (*schema)[Json::json_pointer(pointer)].items())
+      names.insert(name);
+    return names;
+  };
+  EXPECT_EQ(allowed_by_reader(""), allowed_by_schema("/properties"));
+  EXPECT_EQ(allowed_by_reader("/arithmetic"),
+            allowed_by_schema("/properties/arithmetic/properties"));
+  EXPECT_EQ(allowed_by_reader("/rows/0"), allowed_by_schema("/properties/rows/items/properties"));
+  EXPECT_EQ(allowed_by_reader("/arithmetic/round_inputs"),
+            allowed_by_schema("/$defs/flag/properties"));
+  EXPECT_EQ(allowed_by_reader("/arithmetic/overflow_elementwise/value"),
+            allowed_by_schema("/$defs/overflow/properties/value/oneOf/1/properties"));
+}
+
+// With Python's jsonschema where there is one; the reader above is the judge everywhere else.
+TEST(Schema, CommittedDevicesPassJsonschema) {
+  const fs::path venv = fs::path(TENONNX_TEST_SOURCE_DIR) / "build/venv/bin/python";
+  std::string python;
+  for (const std::string& candidate : {venv.string(), std::string("python3")}) {
+    if (std::system((candidate + " -c 'import jsonschema' >/dev/null 2>&1").c_str()) == 0) {
+      python = candidate;
+      break;
+    }
+  }
+  if (python.empty()) GTEST_SKIP() << "no Python with the package jsonschema";
+  for (const fs::path& file : committed_files()) {
+    const std::string command = python +
+                                " -c \"import json,sys,jsonschema; "
+                                "jsonschema.validate(json.load(open(sys.argv[1])), "
+                                "json.load(open(sys.argv[2])))\" '" +
+                                file.string() + "' '" + (kDevices / "schema.json").string() + "'";
+    EXPECT_EQ(std::system(command.c_str()), 0) << file;
+  }
+}
+
+}  // namespace
+}  // namespace tenonnx

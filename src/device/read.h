@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// The text of a device file to a Device. Format: docs/reference/device.md, devices/schema.json.
+#pragma once
+
+#include <string_view>
+
+#include "base/json.h"
+#include "device/device.h"
+
+namespace tenonnx {
+
+inline constexpr int kDeviceSchemaVersion = 1;
+
+// Lower-case letters, digits, '.', '_', '-'; begins with a letter or digit; no "..".
+bool is_device_name(std::string_view name);
+
+// Everything but `file` and `sha256`. An unknown field is an error: a misspelt one would be
+// ignored.
+Result<Device> device_from_json(const JsonReader& reader);
+
+}  // namespace tenonnx
