@@ -59,6 +59,16 @@ configure_package_config_file(cmake/tenonnxConfig.cmake.in tenonnxConfig.cmake
 write_basic_package_version_file(tenonnxConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tenonnxConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/tenonnxConfigVersion.cmake DESTINATION ${package_dir})
+# The ONNX Runtime that tools/setup.sh fetched goes along, beside the library, where it is looked for
+# first; one of your own (-DTENONNX_ONNXRUNTIME_ROOT) stays where it is.
+cmake_path(IS_PREFIX TENONNX_DEPS "${TENONNX_ORT_LIBRARY}" NORMALIZE TENONNX_ORT_FETCHED)
+if(TENONNX_ORT_FETCHED)
+  file(REAL_PATH ${TENONNX_ORT_LIBRARY} ort_file)
+  cmake_path(GET ort_file PARENT_PATH ort_dir)
+  install(FILES ${ort_file} DESTINATION ${CMAKE_INSTALL_LIBDIR} RENAME libonnxruntime.so.1)
+  install(FILES ${ort_dir}/../LICENSE ${ort_dir}/../ThirdPartyNotices.txt
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/onnxruntime OPTIONAL)
+endif()
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
