@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The tenonnx authors
+"""The names of the 80 COCO categories, in the order of contiguous labels (0 to 79)."""
+
+COCO_CLASSES = tuple(
+    """person|bicycle|car|motorcycle|airplane|bus|train|truck|boat|traffic light|fire hydrant|
+    stop sign|parking meter|bench|bird|cat|dog|horse|sheep|cow|elephant|bear|zebra|giraffe|backpack|
+    umbrella|handbag|tie|suitcase|frisbee|skis|snowboard|sports ball|kite|baseball bat|
+    baseball glove|skateboard|surfboard|tennis racket|bottle|wine glass|cup|fork|knife|spoon|bowl|
+    banana|apple|sandwich|orange|broccoli|carrot|hot dog|pizza|donut|cake|chair|couch|potted plant|
+    bed|dining table|toilet|tv|laptop|mouse|remote|keyboard|cell phone|microwave|oven|toaster|sink|
+    refrigerator|book|clock|vase|scissors|teddy bear|hair drier|toothbrush""".replace(
+        "\n    ", ""
+    ).split("|")
+)
+assert len(COCO_CLASSES) == 80
