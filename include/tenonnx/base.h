@@ -153,6 +153,7 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kUndefined;
   Shape shape;
+  bool has_rank = true;  // false: even the number of dimensions is unknown, and shape is empty
 };
 
 using TensorMap = std::map<std::string, Tensor>;
