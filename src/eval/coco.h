@@ -79,7 +79,9 @@ Result<std::vector<std::int64_t>> match_categories(const CocoDataset& dataset,
                                                    std::span<const std::string> class_names);
 
 // Detections of one image as COCO results. category_ids as match_categories returns it; detections
-// whose label it does not hold, or holds as -1, are left out.
+// whose label it does not hold, or holds as -1, are left out, and so are those with Inf or NaN:
+// they find nothing (match_detections counts them). Corners in the wrong order give width or height
+// 0.
 std::vector<CocoResult> to_coco_results(std::int64_t image_id,
                                         std::span<const Detection> detections,
                                         std::span<const std::int64_t> category_ids);

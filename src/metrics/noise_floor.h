@@ -19,8 +19,9 @@ struct NoiseFloor {
   double max_abs = 0;
   double relative_l2 = 0;
   std::string origin;  // "storing 'feature_0' as float16", "two optimisation levels on 8 images"
-  // Elements that storage turns into Inf; left out of both figures, since a floor of Inf would pass
-  // everything. Their own failure: see finite_check.
+  // Elements that storage turns into Inf, or that only one of two computations left finite; left
+  // out of both figures, since a floor of Inf would pass everything. Their own failure: see
+  // finite_check.
   std::int64_t overflowed = 0;
   std::int64_t first_overflowed_index = -1;
 };
@@ -41,7 +42,7 @@ enum class FloorFigure : std::uint8_t { kMaxAbs, kRelativeL2 };
 
 // The one function that makes a limit of a floor: factor x figure. The origin reads
 // "8 x the noise floor 1.2e-07 (max abs) of <floor.origin>". A floor of 0 gives a limit of 0: where
-// the arithmetic is exact, so must the result be.
+// the arithmetic is exact, so must the result be. A floor of Inf gives NaN, which no check passes.
 Limit limit_from_floor(const NoiseFloor& floor, FloorFigure figure, double factor);
 
 }  // namespace tenonnx

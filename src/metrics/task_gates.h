@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -51,10 +52,12 @@ struct TaskSummary {
   std::int64_t candidate_duplicates = 0;
   std::int64_t reference_nonfinite = 0;
   std::int64_t candidate_nonfinite = 0;
-  double min_iou = 1;  // of gated pairs; mean_iou() for the mean
+  std::int64_t broken = 0;  // of the candidate's, those in images where the reference has none
+  double min_iou = 1;       // of gated pairs; mean_iou() for the mean
   double sum_iou = 0;
   double max_score_difference = 0;
-  double min_scores_cosine = 1;  // NaN until an image had a detection
+  // NaN until an image had detections, all of them finite.
+  double min_scores_cosine = std::numeric_limits<double>::quiet_NaN();
   std::int64_t top_class_differs = 0;
   std::int64_t top_class_near_ties = 0;
   std::string min_iou_image, max_score_difference_image, min_scores_cosine_image;
@@ -63,13 +66,13 @@ struct TaskSummary {
   // What the images hold, for coverage(): of the reference's detections.
   std::int64_t images_with_boxes = 0;
   std::int64_t max_boxes_in_image = 0;
-  std::int64_t near_threshold = 0;       // boxes that score within 0.1 of the confidence
+  std::int64_t near_threshold = 0;       // boxes that score less than confidence + kNearThreshold
   std::int64_t overlapping_classes = 0;  // boxes that overlap one of another class by IoU >= 0.5
   std::set<std::int64_t> labels;
   double confidence = 0;  // the options of the last add_image
 
   static constexpr std::size_t kMaxFindings = 20;
-  TaskSummary();
+  static constexpr double kNearThreshold = 0.1;
   double mean_iou() const;  // NaN where nothing matched
   void add_image(std::string_view image, std::span<const Detection> reference,
                  std::span<const Detection> candidate, const MatchOptions& options = {});
@@ -88,6 +91,9 @@ std::optional<Check> feature_check(std::string_view tensor, const TensorError& e
 // What the verdict is over and what it does not say, computed from the images. It never changes a
 // verdict.
 struct Coverage {
+  // From this many boxes in an image on, crowded scenes count as covered. A convention: about
+  // where a detector's queries begin to compete for neighbouring objects.
+  static constexpr std::int64_t kCrowdedScene = 20;
   std::string over;  // "20 images with 73 matched boxes of classes 0, 1, 2, 3"
   // "crowded scenes: at most 7 boxes in an image", "low confidence: ...", "class confusion: ..."
   std::vector<std::string> not_covered;
