@@ -22,10 +22,11 @@ enum class Optimization { kDisabled, kBasic, kExtended, kAll };
 struct LoadOptions {
   int intra_op_threads = 0;  // 0: one per physical core, the runtime's default
   int inter_op_threads = 1;
-  bool parallel = false;     // sequential execution of nodes otherwise
-  bool spinning = false;     // threads that wait by spinning disturb everything else on a small machine
+  bool parallel = false;  // sequential execution of nodes otherwise
+  bool spinning =
+      false;  // threads that wait by spinning disturb everything else on a small machine
   Optimization optimization = Optimization::kAll;
-  bool profile = false;      // needed for placement(): the profile decides where a node ran
+  bool profile = false;           // needed for placement(): the profile decides where a node ran
   bool disable_fallback = false;  // a node that falls to the CPU is an error
 };
 
@@ -41,8 +42,8 @@ struct NodePlacement {
 struct Placement {
   std::vector<NodePlacement> nodes;                    // as executed
   std::vector<std::pair<std::string, int>> providers;  // nodes per provider, most first
-  // What is wrong or missing: empty where profile and assignment record agree. Anything here makes a
-  // verdict on placement INCONCLUSIVE.
+  // What is wrong or missing: empty where profile and assignment record agree. Anything here makes
+  // a verdict on placement INCONCLUSIVE.
   std::string disagreement;
 };
 

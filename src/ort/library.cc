@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "ort/library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <onnxruntime_cxx_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <system_error>
+
+#include "base/log.h"
+#include "base/status.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(ORT_API_VERSION >= kOrtApiVersion, "build against the headers of ONNX Runtime 1.29");
+
+constexpr const char* kSoName = "libonnxruntime.so.1";
+constexpr const char* kEnvironment = "TENONNX_ONNXRUNTIME";
+
+OrtEnv* g_env = nullptr;  // written once, under the guard of the static in onnxruntime()
+
+// The libraries in a directory: the usual names first, then a versioned file alone, which is how
+// the Python wheel ships it.
+void add_from_directory(const fs::path& directory, std::vector<fs::path>& found) {
+  std::error_code ignored;
+  for (const char* name : {kSoName, "libonnxruntime.so"}) {
+    if (fs::is_regular_file(directory / name, ignored)) {
+      found.push_back(directory / name);
+      return;
+    }
+  }
+  std::vector<fs::path> versioned;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    if (entry.path().filename().string().starts_with("libonnxruntime.so."))
+      versioned.push_back(entry.path());
+  }
+  std::sort(versioned.begin(), versioned.end());
+  if (!versioned.empty()) found.push_back(versioned.back());
+}
+
+// The directory of the file that holds this code: the command, or a shared library that it is part
+// of. Falls back to the executable.
+fs::path own_directory() {
+  std::error_code ignored;
+  Dl_info info{};
+  link_map* map = nullptr;
+  // The executable's own entry has an empty name (dladdr would give argv[0], which may be a bare
+  // word that was found along PATH).
+  if (dladdr1(reinterpret_cast<const void*>(&onnxruntime), &info, reinterpret_cast<void**>(&map),
+              RTLD_DL_LINKMAP) != 0 &&
+      map && map->l_name && *map->l_name) {
+    const fs::path file = fs::canonical(map->l_name, ignored);
+    if (!file.empty()) return file.parent_path();
+  }
+  return fs::canonical("/proc/self/exe", ignored).parent_path();
+}
+
+LibrarySearch default_search() {
+  LibrarySearch search;
+  if (const char* value = std::getenv(kEnvironment); value && *value) search.environment = value;
+  const fs::path here = own_directory();
+  search.directories = {here, here / ".." / "lib", here / "lib"};
+#ifdef TENONNX_DEFAULT_ORT_LIBRARY
+  search.configured = TENONNX_DEFAULT_ORT_LIBRARY;
+#endif
+  return search;
+}
+
+void ORT_API_CALL forward_log(void*, OrtLoggingLevel severity, const char* category, const char*,
+                              const char* location, const char* message) {
+  if (severity < ORT_LOGGING_LEVEL_WARNING) return;
+  try {
+    log_debug("onnxruntime [{}] {}: {}", category, location, message);
+  } catch (...) {  // a C callback must not throw; losing a debug message is harmless
+  }
+}
+
+Result<OnnxRuntime> open_library(const fs::path& candidate) {
+  // RTLD_LOCAL: a vendor's library may bring another ONNX Runtime into the same process.
+  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* reason = dlerror();
+    return NotFound("{}", reason ? reason : "dlopen failed without a reason");
+  }
+  const auto get_base =
+      reinterpret_cast<const OrtApiBase* (*)() noexcept>(dlsym(handle, "OrtGetApiBase"));
+  if (!get_base) {
+    dlclose(handle);
+    return FailedPrecondition("'{}' has no symbol OrtGetApiBase: it is not ONNX Runtime",
+                              candidate.string());
+  }
+  const OrtApiBase& base = *get_base();
+  OnnxRuntime opened;
+  opened.path = candidate;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(get_base), &info) != 0 && info.dli_fname) {
+    std::error_code ignored;
+    fs::path real = fs::canonical(info.dli_fname, ignored);
+    if (!real.empty()) opened.path = std::move(real);
+  }
+  // The handle of a library that is too old stays open: its static state does not survive a
+  // dlclose.
+  TENONNX_RETURN_IF_ERROR(check_library_version(base, opened.path));
+  const OrtApi* api = base.GetApi(kOrtApiVersion);
+  opened.version = base.GetVersionString();
+  opened.build_info = api->GetBuildInfoString();
+  OrtEnv* env = nullptr;
+  OrtStatus* status = api->CreateEnvWithCustomLogger(forward_log, nullptr,
+                                                     ORT_LOGGING_LEVEL_WARNING, "tenonnx", &env);
+  if (status) {
+    Status error = Internal("ONNX Runtime at '{}' cannot create its environment: {}",
+                            opened.path.string(), api->GetErrorMessage(status));
+    api->ReleaseStatus(status);
+    return error;
+  }
+  Ort::InitApi(api);
+  g_env = env;
+  return opened;
+}
+
+Result<OnnxRuntime> open_first() {
+  TENONNX_ASSIGN_OR_RETURN(const auto candidates, library_candidates(default_search()));
+  std::string tried;
+  bool too_old = false;
+  for (const fs::path& candidate : candidates) {
+    auto opened = open_library(candidate);
+    if (opened.ok()) return opened;
+    if (opened.status().code() == StatusCode::kInternal) return opened;
+    too_old |= opened.status().code() == StatusCode::kFailedPrecondition;
+    tried += fmt::format("\n  {}: {}", candidate.string(), opened.status().message());
+  }
+  if (too_old && candidates.size() == 1) return open_library(candidates.front()).status();
+  return Status(too_old ? StatusCode::kFailedPrecondition : StatusCode::kNotFound,
+                fmt::format("no usable ONNX Runtime (1.{} or newer). Set {} to libonnxruntime.so.1 "
+                            "or its directory, or install it for the loader. Tried:{}",
+                            kOrtApiVersion, kEnvironment, tried));
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> library_candidates(const LibrarySearch& search) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  if (search.environment) {
+    const fs::path named = *search.environment;
+    if (fs::is_directory(named, ignored)) {
+      add_from_directory(named, found);
+      if (found.empty()) add_from_directory(named / "lib", found);
+      if (found.empty()) {
+        return NotFound("{}='{}': no libonnxruntime.so.1 in this directory or its lib/",
+                        kEnvironment, named.string());
+      }
+    } else if (fs::exists(named, ignored)) {
+      found.push_back(named);
+    } else {
+      return NotFound(
+          "{}='{}': no such file or directory; name libonnxruntime.so.1 or the "
+          "directory that holds it",
+          kEnvironment, named.string());
+    }
+    return found;
+  }
+  for (const fs::path& directory : search.directories) add_from_directory(directory, found);
+  if (!search.configured.empty()) found.push_back(search.configured);
+  found.emplace_back(kSoName);
+  return found;
+}
+
+Status check_library_version(const OrtApiBase& base, const fs::path& path) {
+  // GetApi(version) of a library that is too old writes a line to stderr and returns null, so the
+  // version string is asked first where it can be read.
+  const std::string version = base.GetVersionString();
+  int major = 0;
+  int minor = 0;
+  const bool readable = std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2;
+  const bool old_by_name = readable && (major < 1 || (major == 1 && minor < kOrtApiVersion));
+  if (!old_by_name && base.GetApi(kOrtApiVersion)) return {};
+  return FailedPrecondition(
+      "ONNX Runtime at '{}' is version {}; 1.{} or newer is needed. Set {} to a newer one.",
+      path.string(), version, kOrtApiVersion, kEnvironment);
+}
+
+Result<const OnnxRuntime*> onnxruntime() {
+  static const Result<OnnxRuntime> opened = open_first();
+  if (!opened.ok()) return opened.status();
+  return &opened.value();
+}
+
+OrtEnv* onnxruntime_env() { return onnxruntime().ok() ? g_env : nullptr; }
+
+}  // namespace tenonnx

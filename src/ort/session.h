@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// A graph in an ONNX Runtime session: what every executor that runs on ONNX Runtime shares. An
+// executor is this and a SessionSetup: `cpu` an empty one, the simulated device custom operators,
+// a vendor's provider a hook that appends it.
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ort/custom_ops.h"
+#include "ort/executor.h"
+
+namespace tenonnx {
+
+struct SessionSetup {
+  std::vector<std::shared_ptr<const CustomOpSet>> custom_ops;
+  // Called after everything else has been set: appends providers, adds config entries. May throw
+  // Ort::Exception; the message comes back as the Status of load_session.
+  std::function<void(Ort::SessionOptions&)> configure;
+  // What description() says of where it runs.
+  std::string provider = "CPUExecutionProvider";
+  // LoadOptions::disable_fallback reaches ONNX Runtime only where another provider is appended: for
+  // the CPU provider alone it would refuse every model.
+  bool appends_provider = false;
+};
+
+// Serializes the model (external data stay in their mapping, nothing is inlined) and creates a
+// session. Unsupported or InvalidArgument explain what ONNX Runtime refused: see errors.h.
+Result<std::unique_ptr<LoadedGraph>> load_session(const Model& model, const LoadOptions& options,
+                                                  const SessionSetup& setup);
+
+}  // namespace tenonnx
