@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import onnx
 
-# Scopes of the TorchScript exporter: "/model/encoder/...", not "/decoder/.../encoder_attn/..." and
-# not the encoder that transformers' backbones have of their own.
-_ENCODER_SCOPE = re.compile(r"^(?!.*/backbone/).*/encoder/")
+# Scopes of the TorchScript exporter: "/model/model/encoder/...". Not the attention of a decoder
+# ("/model/decoder/layers.0/encoder_attn/...") and not the encoder inside a backbone.
+_ENCODER_SCOPE = re.compile(r"^(/model)+/encoder/")
 
 
 def find_encoder_cut(model: onnx.ModelProto) -> list[str]:

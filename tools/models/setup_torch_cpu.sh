@@ -4,7 +4,8 @@
 #
 # A CPU-only PyTorch for the scripts in this folder, without the 3 GB of CUDA libraries that the
 # published wheel asks for: stand-in libraries take their place (make_cuda_stubs.py). Measured:
-# 77 s and 1.9 GB. A developer's tool; the product, the demo and the default tests do not need it.
+# 77 s on idle cores and 2.1 GB. A developer's tool; the product, the demo and the default tests do
+# not need it.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -40,7 +41,7 @@ for tool in python3 gcc readelf; do
   }
 done
 
-echo "Setting up PyTorch $torch_version in $venv (about 90 s, 1.9 GB)"
+echo "Setting up PyTorch $torch_version in $venv (about 90 s, 2.1 GB)"
 python3 -m venv "$venv"
 # --no-deps: the requirements file is complete, and PyTorch's own list would bring CUDA.
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps \
