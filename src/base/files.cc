@@ -15,6 +15,7 @@
 #include <cstring>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include "base/status.h"
 
@@ -114,6 +115,14 @@ MappedFile::~MappedFile() {
   if (size_ > 0) ::munmap(const_cast<char*>(data_), size_);
 }
 
+void MappedFile::release(std::string_view part) const {
+  static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  // Only whole pages inside the part: the others may be in use by a neighbour.
+  const auto begin = (reinterpret_cast<std::uintptr_t>(part.data()) + kPage - 1) / kPage * kPage;
+  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / kPage * kPage;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 std::string random_suffix() {
   static std::atomic<std::uint32_t> counter = 0;
   std::random_device device;
@@ -133,61 +142,101 @@ Status write_file_atomic(const fs::path& path, std::string_view bytes) {
 }
 
 Status write_file_atomic(const fs::path& path, std::span<const std::string_view> pieces) {
+  TENONNX_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  for (std::string_view piece : pieces) TENONNX_RETURN_IF_ERROR(file.append(piece));
+  return file.commit();
+}
+
+Result<AtomicFile> AtomicFile::create(const fs::path& path) {
   if (path.filename().empty()) return InvalidArgument("'{}' is not a file name", path.string());
-  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  AtomicFile file;
+  file.path_ = path;
   const fs::path temporary =
-      parent / fmt::format(".{}.tmp-{}", path.filename().string(), random_suffix());
-  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (fd.get() < 0) return os_error("write", path, errno);
-  const auto fail = [&](int error) {
-    fd.close();
-    ::unlink(temporary.c_str());
-    return os_error("write", path, error);
-  };
-  for (std::string_view piece : pieces) {
-    while (!piece.empty()) {
-      // Linux writes at most 2 GiB - 4 KiB at once.
-      const ssize_t n =
-          ::write(fd.get(), piece.data(), std::min<std::size_t>(piece.size(), 1 << 30));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return fail(errno);
-      piece.remove_prefix(static_cast<std::size_t>(n));
-    }
+      path.parent_path() / fmt::format(".{}.tmp-{}", path.filename().string(), random_suffix());
+  file.fd_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file.fd_ < 0) return os_error("write", path, errno);
+  file.temporary_ = temporary;
+  return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, fs::path())),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status AtomicFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    // Linux writes at most 2 GiB - 4 KiB at once.
+    const ssize_t n = ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_error("write", path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    size_ += static_cast<std::uint64_t>(n);
   }
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) return fail(errno);
-  if (fd.close() != 0) return fail(errno);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(errno);
-  return sync_path(parent);
+  return {};
+}
+
+Status AtomicFile::append_zeros(std::uint64_t count) {
+  if (count == 0) return {};
+  const auto end = static_cast<off_t>(size_ + count);
+  if (::ftruncate(fd_, end) != 0 || ::lseek(fd_, end, SEEK_SET) < 0)
+    return os_error("write", path_, errno);
+  size_ += count;
+  return {};
+}
+
+Status AtomicFile::commit() {
+  if (fd_ < 0) return FailedPrecondition("'{}' has already been written", path_.string());
+  if (::fsync(fd_) != 0 && errno != EINVAL) return os_error("write", path_, errno);
+  if (::close(std::exchange(fd_, -1)) != 0) return os_error("write", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return os_error("write", path_, errno);
+  temporary_.clear();
+  return sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context_), EVP_sha256(), nullptr);
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
+
+void Sha256::update(std::string_view bytes) {
+  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size());
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), digest.data(), &size);
+  return to_hex(digest.data(), size);
 }
 
 std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
-    return {};
-  return to_hex(digest.data(), size);
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.hex();
 }
 
 Result<std::string> sha256_file(const fs::path& path) {
   // Read in blocks, not mapped: a file that shrinks meanwhile must not end the process with SIGBUS.
   TENONNX_ASSIGN_OR_RETURN(const OpenedFile file, open_regular(path));
   Descriptor fd(file.fd);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        &EVP_MD_CTX_free);
-  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
-    return Internal("OpenSSL offers no SHA-256");
+  Sha256 hash;
   std::string block(1 << 18, '\0');
   while (true) {
     const ssize_t n = ::read(fd.get(), block.data(), block.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return os_error("read", path, errno);
     if (n == 0) break;
-    EVP_DigestUpdate(context.get(), block.data(), static_cast<std::size_t>(n));
+    hash.update({block.data(), static_cast<std::size_t>(n)});
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_DigestFinal_ex(context.get(), digest.data(), &size);
-  return to_hex(digest.data(), size);
+  return hash.hex();
 }
 
 Result<fs::path> resolve_inside(const fs::path& root, std::string_view relative) {

@@ -30,6 +30,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
+  // Lets the kernel take the pages of `part` (a part of bytes()) back; they are read again on the
+  // next access. For passing once over a file that is larger than memory.
+  void release(std::string_view part) const;
 
  private:
   MappedFile(const char* data, std::size_t size) : data_(data), size_(size) {}
@@ -42,6 +45,42 @@ Status write_file_atomic(const std::filesystem::path& path, std::string_view byt
 // The same from pieces, so that a model of several GB is never gathered in memory.
 Status write_file_atomic(const std::filesystem::path& path,
                          std::span<const std::string_view> pieces);
+
+// A file of unknown length that appears whole or not at all: written beside `path`, put there by
+// commit(), removed by the destructor where it was not committed.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::filesystem::path& path);
+  AtomicFile(AtomicFile&&) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+  Status append(std::string_view bytes);
+  // Zeros, as a hole where the file system has holes.
+  Status append_zeros(std::uint64_t count);
+  std::uint64_t size() const { return size_; }
+  // Flushes to the disk and renames over `path`.
+  Status commit();
+
+ private:
+  AtomicFile() = default;
+  std::filesystem::path path_, temporary_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// SHA-256 of bytes that come in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void update(std::string_view bytes);
+  std::string hex();  // ends it
+
+ private:
+  void* context_;
+};
 
 // SHA-256 as 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);

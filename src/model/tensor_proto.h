@@ -4,6 +4,7 @@
 // Between onnx::TensorProto and Tensor, and between the dtypes of both.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ struct ExternalRange {
 };
 // Where the data of an external tensor lies. DataLoss where a key is missing or not a number.
 Result<ExternalRange> external_range(const onnx::TensorProto& proto);
+// The bytes that a tensor's data takes, by its shape and type; 0 for strings. DataLoss where those
+// are impossible.
+Result<std::uint64_t> tensor_data_bytes(const onnx::TensorProto& proto);
 void set_external(onnx::TensorProto& proto, const ExternalRange& range);
 
 // Type and shape of a value; kUndefined where the type is missing or no tensor of a DType.
