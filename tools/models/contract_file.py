@@ -89,7 +89,7 @@ def write_contract(
             "std": list(std),
             "range": [low, high],
         },
-        "size": {"name": "orig_target_sizes", "dtype": "int64", "order": "WH"},
+        "size": {"name": "orig_target_sizes", "dtype": "int64", "order": "width_height"},
         "outputs": {
             "kind": "detections",
             "labels": "labels",
