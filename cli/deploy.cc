@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/deploy.h"
+
+#include <memory>
+
+#include "command.h"
+#include "options.h"
+
+namespace tenonnx::cli {
+
+RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<DeployOptions>();
+  app.add_option("model", options->model, "The ONNX model")->required();
+  app.add_option("--target", options->target,
+                 "Where it shall run: the name of a file devices/NAME.json")
+      ->required();
+  app.add_option("-o,--out", options->out, "The package to write")->required();
+  add_image_options(app, options->images, options->labels, options->max_images);
+  app.add_option("--cut", options->cut,
+                 "Tensors to cut at (names or unique suffixes: T0,T1,T2), 'none', or a file that "
+                 "names them; by default what the contract names, else none");
+  add_input_shape_option(app, options->input_shapes);
+  app.add_flag("--force", options->force, "Replace an existing package");
+  app.add_flag("!--no-fold-constants", options->fold_constants,
+               "Keep the exporter's constant subgraphs (vendors' compilers reject them)");
+  app.add_flag("--keep-metadata", options->keep_metadata,
+               "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");
+  app.add_option("--random-inputs", options->random_inputs, "How many, where there are no images")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "Of the random inputs")->capture_default_str();
+  add_thread_options(app, options->load);
+  app.footer(
+      "Example: tenonnx deploy examples/models/shapes_deimv2.onnx --target sim-htp --images DIR "
+      "-o model-package/");
+  return [&globals, options] {
+    options->progress = make_progress(globals);
+    const Result<DeployResult> result = deploy(*options);
+    if (!result.ok()) return fail(result.status());
+    print_result(globals, to_json(*result), describe(*result));
+    return exit_code_of(result->manifest.verdict);
+  };
+}
+
+}  // namespace tenonnx::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "options.h"
+
+namespace tenonnx::cli {
+
+void add_thread_options(CLI::App& app, LoadOptions& load) {
+  app.add_option("--intra-threads", load.intra_op_threads,
+                 "Threads inside an operator; 0: one per physical core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--inter-threads", load.inter_op_threads,
+                 "Operators at a time; above 1 runs the graph in parallel")
+      ->check(CLI::Range(1, 1024))
+      ->each([&load](const std::string&) { load.parallel = load.inter_op_threads > 1; })
+      ->capture_default_str();
+  app.add_flag("--spinning", load.spinning, "Let idle threads spin instead of sleep");
+}
+
+void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesystem::path& labels,
+                       std::size_t& max_images) {
+  app.add_option("--images", images,
+                 "Images of the kind that the model will see: a directory, or one file. Without "
+                 "them the inputs are random and the verdict is INCONCLUSIVE");
+  app.add_option("--labels", labels,
+                 "COCO annotations; by default annotations.json in the directory of the images");
+  app.add_option("--max-images", max_images, "Use the first N images only; 0: all")
+      ->capture_default_str();
+}
+
+void add_input_shape_option(CLI::App& app, std::map<std::string, std::string>& shapes) {
+  app.add_option_function<std::vector<std::string>>(
+         "--input-shape",
+         [&shapes](const std::vector<std::string>& values) {
+           for (const std::string& value : values) {
+             const std::size_t equals = value.rfind('=');
+             if (equals == std::string::npos || equals == 0 || equals + 1 == value.size())
+               throw CLI::ValidationError(
+                   "--input-shape", "'" + value + "' is not NAME=DIMS, as images=1x3x640x640");
+             shapes[value.substr(0, equals)] = value.substr(equals + 1);
+           }
+         },
+         "Make a dynamic input static: NAME=1x3x640x640 (repeatable)")
+      ->type_name("NAME=DIMS");
+}
+
+}  // namespace tenonnx::cli

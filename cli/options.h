@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// Groups of options that several commands share, each declared once.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ort/executor.h"
+
+namespace tenonnx::cli {
+
+// --intra-threads, --inter-threads, --spinning
+void add_thread_options(CLI::App& app, LoadOptions& load);
+// --images, --labels, --max-images
+void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesystem::path& labels,
+                       std::size_t& max_images);
+// --input-shape NAME=1x3x640x640, repeatable
+void add_input_shape_option(CLI::App& app, std::map<std::string, std::string>& shapes);
+
+}  // namespace tenonnx::cli
