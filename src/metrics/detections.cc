@@ -55,6 +55,7 @@ Side prepare(std::span<const Detection> detections, const MatchOptions& options)
   }
   std::sort(side.entries.begin(), side.entries.end(), [](const Entry& a, const Entry& b) {
     if (a.detection.score != b.detection.score) return a.detection.score > b.detection.score;
+    if (a.detection.label != b.detection.label) return a.detection.label < b.detection.label;
     if (a.detection.box != b.detection.box)
       return coordinates(a.detection.box) < coordinates(b.detection.box);
     return a.row < b.row;
@@ -219,7 +220,7 @@ double scores_cosine(std::span<const Detection> reference, std::span<const Detec
   for (std::size_t i = 0; i < std::min(r.size(), c.size()); ++i) rc += r[i] * c[i];
   if (rr == 0 && cc == 0) return 1;
   if (rr == 0 || cc == 0) return 0;
-  return std::clamp(rc / (std::sqrt(rr) * std::sqrt(cc)), -1.0, 1.0);
+  return std::clamp(rc / std::sqrt(rr * cc), -1.0, 1.0);
 }
 
 }  // namespace tenonnx

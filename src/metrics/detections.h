@@ -45,7 +45,8 @@ struct DetectionPair {
 
 enum class TopClass : std::uint8_t {
   kNone,     // neither side has a detection above the confidence
-  kSame,     // the highest-scored detections of both sides have one class
+  kSame,     // the highest-scored detections of both sides have one class (of equal scores the
+             // lower label counts)
   kNearTie,  // another class, but each side holds the other's class within near_tie of its top
   kDiffers,
 };

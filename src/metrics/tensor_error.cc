@@ -46,7 +46,8 @@ struct PairSums {
   double cosine() const {
     if (rr == 0 && cc == 0) return 1;
     if (rr == 0 || cc == 0) return 0;
-    return std::clamp(rc / (std::sqrt(rr) * std::sqrt(cc)), -1.0, 1.0);
+    // One root of the product, not a product of roots: exactly 1 where rc = rr = cc.
+    return std::clamp(rc / std::sqrt(rr * cc), -1.0, 1.0);
   }
   double relative_l2() const {
     if (dd == 0) return 0;
