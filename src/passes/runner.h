@@ -21,7 +21,7 @@ enum class PassClass { kBitwise, kAlgebraic, kBounded, kApproximate };
 enum class PassStage { kPrepare, kOptimize, kRewrite, kQuantize, kSimulate };
 
 struct Refusal {
-  std::string node;    // name of the node, or of the tensor where a node has no name
+  std::string node;  // name of the node, or of the tensor where a node has no name
   std::string reason;
 };
 
@@ -31,7 +31,9 @@ struct PassOutcome {
   std::vector<Refusal> skipped;
 };
 
-// Named options of a pass ("images=1x3x640x640"), from the command line or from a flow.
+// Named options of passes, from the command line or from a flow. For run_passes "<pass>.<option>"
+// is an option of that pass ("fold_constants.max_bytes" = "65536"); any other name is an input of
+// fix_input_shapes ("images" = "1x3x640x640").
 using PassOptions = std::map<std::string, std::string>;
 
 struct PassInfo {
@@ -41,6 +43,7 @@ struct PassInfo {
   int max_opset;
   PassClass exactness;
   std::string_view summary;
+  // `options`: the pass's own, without "<pass>.". On an error the model may be changed in part.
   Result<PassOutcome> (*run)(Model& model, const PassOptions& options);
 };
 
@@ -54,10 +57,14 @@ struct PassReport {
   PassOutcome outcome;
 };
 
-// Runs the named passes in the table's order, once each. The model is changed only where all
-// succeed.
+// Runs the named passes in the table's order, once each, and checks the graph after each. The model
+// is changed only where all succeed. NotFound: no such pass. InvalidArgument: an option that
+// belongs to no pass of `names`. Unsupported: the model's opset is outside a pass's range.
 Result<std::vector<PassReport>> run_passes(Model& model, std::span<const std::string> names,
                                            const PassOptions& options);
+
+// docs/reference/passes.md, from the table.
+std::string passes_page();
 
 std::string_view to_string(PassClass exactness);
 std::string_view to_string(PassStage stage);

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "passes/sim_common.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/status.h"
+#include "model/graph.h"
+#include "model/tensor_proto.h"
+#include "passes/inference.h"
+#include "passes/options.h"
+#include "passes/sim_round.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::array<std::string_view, 4> kProducts = {"MatMul", "Gemm", "Conv", "ConvTranspose"};
+
+// Every element of the result is an element of an input, its negative, its magnitude, or zero: a
+// rounded input gives a rounded result, the same bits.
+constexpr std::array<std::string_view, 36> kMoving = {"Abs",
+                                                      "Clip",
+                                                      "Compress",
+                                                      "Concat",
+                                                      "DepthToSpace",
+                                                      "Dropout",
+                                                      "Expand",
+                                                      "Flatten",
+                                                      "Gather",
+                                                      "GatherElements",
+                                                      "GatherND",
+                                                      "GlobalMaxPool",
+                                                      "Identity",
+                                                      "Max",
+                                                      "MaxPool",
+                                                      "Min",
+                                                      "Neg",
+                                                      "OneHot",
+                                                      "Pad",
+                                                      "ReduceMax",
+                                                      "ReduceMin",
+                                                      "Relu",
+                                                      "Reshape",
+                                                      "ReverseSequence",
+                                                      "ScatterElements",
+                                                      "ScatterND",
+                                                      "Slice",
+                                                      "SpaceToDepth",
+                                                      "Split",
+                                                      "Squeeze",
+                                                      "Tile",
+                                                      "TopK",
+                                                      "Transpose",
+                                                      "Trilu",
+                                                      "Unsqueeze",
+                                                      "Where"};
+
+// Results within [-1, 1]: no operand of a product that overflows.
+constexpr std::array<std::string_view, 7> kWithinOne = {"Cos", "Erf",     "HardSigmoid", "Sigmoid",
+                                                        "Sin", "Softmax", "Tanh"};
+
+template <std::size_t N>
+bool contains(const std::array<std::string_view, N>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool is_simulated_type(int onnx_type) {
+  return onnx_type == onnx::TensorProto::FLOAT || onnx_type == onnx::TensorProto::DOUBLE;
+}
+
+bool is_other_float(int onnx_type) {
+  return onnx_type == onnx::TensorProto::FLOAT16 || onnx_type == onnx::TensorProto::BFLOAT16;
+}
+
+bool only_moves(const onnx::NodeProto& node) {
+  if (!normalized_domain(node.domain()).empty() || !contains(kMoving, node.op_type())) return false;
+  // Bounds and fill values that are attributes have not been rounded; a reduction adds.
+  if (node.op_type() == "Clip" || node.op_type() == "Pad") {
+    return find_attribute(node, "min") == nullptr && find_attribute(node, "max") == nullptr &&
+           find_attribute(node, "value") == nullptr;
+  }
+  if (node.op_type().starts_with("Scatter"))
+    return attribute_or(node, "reduction", "none") == "none";
+  // The ratio scales in training mode, and in every mode before opset 7.
+  if (node.op_type() == "Dropout") return node.input_size() <= 2;
+  return true;
+}
+
+void set_string(onnx::NodeProto& node, const char* name, std::string_view value) {
+  onnx::AttributeProto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::STRING);
+  a.set_s(std::string(value));
+}
+void set_int(onnx::NodeProto& node, const char* name, std::int64_t value) {
+  onnx::AttributeProto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::INT);
+  a.set_i(value);
+}
+void set_float(onnx::NodeProto& node, const char* name, double value) {
+  onnx::AttributeProto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::FLOAT);
+  a.set_f(static_cast<float>(value));
+}
+
+onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::string& name,
+                           const std::string& input, const std::string& output) {
+  onnx::NodeProto node;
+  node.set_op_type(
+      std::string(onnx_type == onnx::TensorProto::DOUBLE ? kSimRoundDouble : kSimRound));
+  node.set_domain(std::string(kSimDomain));
+  node.set_name(name);
+  node.add_input(input);
+  node.add_output(output);
+  set_string(node, "storage", to_string(spec.storage));
+  if (spec.overflow.kind == Overflow::Kind::kSaturate) {
+    set_float(node, "saturate", spec.overflow.max);
+    if (spec.overflow.infinite > 0) set_float(node, "infinite", spec.overflow.infinite);
+    if (spec.overflow.nan) set_float(node, "nan", *spec.overflow.nan);
+  }
+  if (!spec.keep_subnormals) set_int(node, "flush", 1);
+  if (!spec.round) set_int(node, "range_only", 1);
+  if (spec.relative_error > 0) {
+    set_float(node, "relative_error", spec.relative_error);
+    set_int(node, "seed", static_cast<std::int64_t>(spec.seed));
+  }
+  return node;
+}
+
+// What is known of a tensor.
+struct State {
+  int onnx_type = 0;
+  bool stored = false;      // holds values of the storage type only
+  bool operand_ok = false;  // no magnitude that overflows as an operand
+  std::string use_as;       // another name that consumers take; "" for itself
+};
+
+struct Scope {
+  const InferredTypes* types = nullptr;
+  const Scope* outer = nullptr;
+  std::unordered_map<std::string, State> states;
+  std::unordered_map<std::string, std::string> operands;  // tensor -> its form as an operand
+
+  const State* find(const std::string& name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
+      if (const auto it = scope->states.find(name); it != scope->states.end()) return &it->second;
+    return nullptr;
+  }
+};
+
+class Simulator {
+ public:
+  Simulator(Model& model, const Arithmetic& arithmetic)
+      : model_(model), a_(arithmetic), names_(model.proto()), inference_(infer(model)) {
+    for_each_graph(model_.proto().graph(), [this](const onnx::GraphProto& graph) {
+      indices_.emplace(&graph, indices_.size());
+    });
+    const double operand_limit = largest_kept(a_, a_.matmul_operand);
+    const auto exceeds = [&](const Overflow& result) {
+      if (result.kind != a_.matmul_operand.kind) return true;
+      return std::max(largest_kept(a_, result), result.infinite) > operand_limit;
+    };
+    operands_may_overflow_ = exceeds(a_.elementwise) || exceeds(a_.matmul_result);
+  }
+
+  Result<PassOutcome> run() {
+    TENONNX_RETURN_IF_ERROR(import_opset(model_.mutable_proto(), kSimDomain, 1));
+    TENONNX_RETURN_IF_ERROR(graph(*model_.mutable_proto().mutable_graph(), nullptr));
+    return std::move(outcome_);
+  }
+
+ private:
+  RoundSpec spec(const Overflow& overflow) const {
+    RoundSpec spec;
+    spec.storage = a_.storage;
+    spec.overflow = overflow;
+    spec.keep_subnormals = a_.keep_subnormals;
+    return spec;
+  }
+  bool changes_values(const Overflow& overflow) const {
+    return a_.storage != DType::kFloat32 || overflow.kind != Overflow::Kind::kInfinity ||
+           !a_.keep_subnormals;
+  }
+
+  // Rounds a weight in place, and tells whether it can be an operand as it is.
+  Status weight(onnx::TensorProto& proto, State& state) {
+    state.onnx_type = proto.data_type();
+    if (!is_simulated_type(proto.data_type())) return {};
+    TENONNX_ASSIGN_OR_RETURN(Tensor values, model_.tensor(proto));
+    const std::int64_t count = values.size();
+    if (a_.round_weights && changes_values(a_.elementwise)) {
+      Tensor rounded(values.dtype(), values.shape());
+      if (values.dtype() == DType::kFloat32)
+        round_values(spec(a_.elementwise), values.data<float>(), rounded.mutable_data<float>(),
+                     count);
+      else
+        round_values(spec(a_.elementwise), values.data<double>(), rounded.mutable_data<double>(),
+                     count);
+      const std::string name = proto.name();
+      proto = to_tensor_proto(rounded, name);
+      values = rounded;
+      ++outcome_.applied;
+    }
+    state.stored = a_.round_weights || !changes_values(a_.elementwise);
+    const double limit = largest_kept(a_, a_.matmul_operand);
+    state.operand_ok = true;
+    for (std::int64_t i = 0; i < count && state.operand_ok; ++i) {
+      const double v =
+          values.dtype() == DType::kFloat32 ? values.data<float>()[i] : values.data<double>()[i];
+      state.operand_ok = std::abs(v) <= limit;
+    }
+    return {};
+  }
+
+  static std::unordered_set<std::string_view> used_names(const onnx::GraphProto& graph) {
+    std::unordered_set<std::string_view> used;
+    for (const onnx::ValueInfoProto& output : graph.output()) used.insert(output.name());
+    for (const onnx::NodeProto& node : graph.node()) {
+      used.insert(node.input().begin(), node.input().end());
+      for (const std::string_view name : captured_names(node)) used.insert(name);
+    }
+    return used;
+  }
+
+  Status graph(onnx::GraphProto& graph, const Scope* outer) {
+    Scope scope;
+    scope.types = &inference_.graphs[indices_.at(&graph)];
+    scope.outer = outer;
+    std::vector<onnx::NodeProto> nodes;
+    for (onnx::TensorProto& proto : *graph.mutable_initializer())
+      TENONNX_RETURN_IF_ERROR(weight(proto, scope.states[proto.name()]));
+    for (const onnx::SparseTensorProto& proto : graph.sparse_initializer()) {
+      if (is_simulated_type(proto.values().data_type()))
+        skip(proto.values().name(), "a sparse weight: it stays unrounded");
+      scope.states[proto.values().name()].onnx_type = proto.values().data_type();
+    }
+    for (const onnx::ValueInfoProto& input : graph.input()) {
+      if (scope.states.contains(input.name())) continue;
+      State& state = scope.states[input.name()];
+      state.onnx_type = input.type().tensor_type().elem_type();
+      if (outer == nullptr && is_simulated_type(state.onnx_type)) round_input(input, state, nodes);
+    }
+    // Of names that are renamed on the way: their first use is what they were.
+    std::unordered_set<std::string> used;
+    for (const std::string_view name : used_names(graph)) used.emplace(name);
+
+    google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+    old.Swap(graph.mutable_node());
+    for (onnx::NodeProto& node : old) TENONNX_RETURN_IF_ERROR(this->node(node, scope, used, nodes));
+    for (onnx::NodeProto& node : nodes) *graph.add_node() = std::move(node);
+    return {};
+  }
+
+  void round_input(const onnx::ValueInfoProto& input, State& state,
+                   std::vector<onnx::NodeProto>& nodes) {
+    state.stored = !changes_values(a_.elementwise);
+    if (!a_.round_inputs || state.stored) return;
+    state.stored = true;
+    state.use_as = names_.make(input.name() + "/rounded");
+    nodes.push_back(round_node(spec(a_.elementwise), state.onnx_type,
+                               names_.make(input.name() + "/Round"), input.name(), state.use_as));
+    ++outcome_.applied;
+  }
+
+  Status node(onnx::NodeProto& node, Scope& scope, const std::unordered_set<std::string>& used,
+              std::vector<onnx::NodeProto>& nodes) {
+    const bool standard = normalized_domain(node.domain()).empty();
+    bool inputs_stored = true, inputs_ok = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+      const State* state = scope.find(node.input(i));
+      if (node.input(i).empty() || state == nullptr) continue;
+      if (is_simulated_type(state->onnx_type)) {
+        inputs_stored &= state->stored;
+        inputs_ok &= state->operand_ok;
+      }
+      const std::string original = node.input(i);
+      if (!state->use_as.empty()) node.set_input(i, state->use_as);
+      if (standard && i < 2 && is_product(node.op_type()) && is_simulated_type(state->onnx_type) &&
+          !state->operand_ok && operands_may_overflow_)
+        node.set_input(i, operand(original, node.input(i), state->onnx_type, scope, nodes));
+    }
+    bool has_body = false;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      has_body |= attribute.has_g() || attribute.graphs_size() > 0;
+      if (attribute.has_g()) TENONNX_RETURN_IF_ERROR(graph(*attribute.mutable_g(), &scope));
+      for (onnx::GraphProto& body : *attribute.mutable_graphs())
+        TENONNX_RETURN_IF_ERROR(graph(body, &scope));
+    }
+    const bool is_constant =
+        standard && (node.op_type() == "Constant" || node.op_type() == "ConstantOfShape");
+    State constant;
+    if (is_constant) TENONNX_RETURN_IF_ERROR(constant_node(node, constant));
+
+    std::vector<onnx::NodeProto> after;
+    for (std::string& name : *node.mutable_output()) {
+      if (name.empty()) continue;
+      State& state = scope.states[name];
+      const auto type = scope.types->find(name);
+      state.onnx_type = type == scope.types->end() ? 0 : type->second.onnx_type;
+      if (state.onnx_type == 0)
+        skip(node_label(node),
+             fmt::format("the type of '{}' is not known: it stays unrounded", name));
+      if (is_other_float(state.onnx_type)) {
+        skip(node_label(node),
+             fmt::format("'{}' is {}: it stays as it is", name, onnx_type_name(state.onnx_type)));
+      }
+      if (!is_simulated_type(state.onnx_type)) continue;
+      if (is_constant) {
+        state = constant;
+        continue;
+      }
+      // What the bodies write has been rounded there.
+      if (has_body) continue;
+      const bool product = standard && is_product(node.op_type());
+      RoundSpec spec = this->spec(product ? a_.matmul_result : a_.elementwise);
+      const auto error = a_.relative_error.find(node.op_type());
+      const bool moved = only_moves(node) && inputs_stored;
+      bool needed = a_.round_outputs && changes_values(spec.overflow) && !moved;
+      if (error != a_.relative_error.end()) {
+        if (!a_.round_outputs) spec = RoundSpec{};
+        spec.relative_error = error->second;
+        spec.seed = tensor_seed(a_.seed, name);
+        needed = true;
+      }
+      state.stored = moved || a_.round_outputs;
+      state.operand_ok =
+          error == a_.relative_error.end() &&
+          ((only_moves(node) && inputs_ok) || (standard && contains(kWithinOne, node.op_type())));
+      if (!needed || !used.contains(name)) continue;
+      const std::string exact = names_.make(name + "/unrounded");
+      after.push_back(round_node(spec, state.onnx_type, names_.make(name + "/Round"), exact, name));
+      name = exact;
+      ++outcome_.applied;
+    }
+    nodes.push_back(std::move(node));
+    for (onnx::NodeProto& round : after) nodes.push_back(std::move(round));
+    return {};
+  }
+
+  std::string operand(const std::string& tensor, const std::string& use_as, int onnx_type,
+                      Scope& scope, std::vector<onnx::NodeProto>& nodes) {
+    const auto [it, inserted] = scope.operands.try_emplace(tensor);
+    if (!inserted) return it->second;
+    RoundSpec spec = this->spec(a_.matmul_operand);
+    spec.round = false;
+    it->second = names_.make(tensor + "/operand");
+    nodes.push_back(
+        round_node(spec, onnx_type, names_.make(tensor + "/Operand"), use_as, it->second));
+    ++outcome_.applied;
+    return it->second;
+  }
+
+  // The value of a Constant or the fill of a ConstantOfShape, rounded in place.
+  Status constant_node(onnx::NodeProto& node, State& state) {
+    state.stored = state.operand_ok = true;  // ConstantOfShape fills with 0 by default
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.name() == "value") {
+        TENONNX_RETURN_IF_ERROR(weight(*attribute.mutable_t(), state));
+      } else if (attribute.name() == "value_float" || attribute.name() == "value_floats") {
+        onnx::TensorProto values;
+        values.set_data_type(onnx::TensorProto::FLOAT);
+        if (attribute.name() == "value_floats") {
+          values.add_dims(attribute.floats_size());
+          *values.mutable_float_data() = attribute.floats();
+        } else {
+          values.add_float_data(attribute.f());
+        }
+        TENONNX_RETURN_IF_ERROR(weight(values, state));
+        attribute.Clear();
+        attribute.set_name("value");
+        attribute.set_type(onnx::AttributeProto::TENSOR);
+        *attribute.mutable_t() = std::move(values);
+      }
+    }
+    state.onnx_type = onnx::TensorProto::FLOAT;
+    return {};
+  }
+
+  void skip(const std::string& node, std::string reason) {
+    outcome_.skipped.push_back({node, std::move(reason)});
+  }
+
+  Model& model_;
+  const Arithmetic& a_;
+  UniqueNames names_;
+  const Inference inference_;
+  std::unordered_map<const onnx::GraphProto*, std::size_t> indices_;
+  bool operands_may_overflow_ = false;
+  PassOutcome outcome_;
+};
+
+}  // namespace
+
+bool is_product(std::string_view op_type) { return contains(kProducts, op_type); }
+
+Result<PassOutcome> simulate(Model& model, const Arithmetic& arithmetic) {
+  return Simulator(model, arithmetic).run();
+}
+
+Result<PassOutcome> simulate_storage(Model& model, const PassOptions& options, DType storage) {
+  TENONNX_RETURN_IF_ERROR(
+      only_options(fmt::format("sim_{}", to_string(storage)), options, {"device"}));
+  Arithmetic arithmetic;
+  arithmetic.storage = storage;
+  arithmetic.round_inputs = arithmetic.round_weights = arithmetic.round_outputs = true;
+  if (const auto name = options.find("device"); name != options.end()) {
+    TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(name->second));
+    if (!device.arithmetic) {
+      return InvalidArgument("device '{}' ({}) has no arithmetic section", device.name,
+                             device.file.string());
+    }
+    if (device.arithmetic->storage != storage) {
+      return InvalidArgument("device '{}' ({}) stores {}, this pass simulates {}", device.name,
+                             device.file.string(), to_string(device.arithmetic->storage),
+                             to_string(storage));
+    }
+    arithmetic = *device.arithmetic;
+  }
+  return simulate(model, arithmetic);
+}
+
+}  // namespace tenonnx
