@@ -26,7 +26,8 @@ struct ExtractOptions {
 // The nodes that `outputs` need, up to `inputs`. An input may be any tensor of the main graph: a
 // graph input, a graph output, an initializer (which then becomes an input), one of several outputs
 // of a node that is itself needed. A tensor that is both input and output passes through an
-// Identity, and the output is then named "<name>_output". Tensors captured by If/Loop/Scan
+// Identity: `renames` then names the input and the output keeps its name; without one the output is
+// named "<name>_output". Tensors captured by If/Loop/Scan
 // bodies count as inputs of their node. Kept: node order and names, recorded shapes, functions and
 // opset domains that are used, external data by reference. The inputs stay in the given order,
 // also those that nothing needs.

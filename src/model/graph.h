@@ -98,10 +98,14 @@ std::string node_label(const onnx::NodeProto& node);
 class UniqueNames {
  public:
   explicit UniqueNames(const onnx::ModelProto& model);
+  // Tensor names only: nodes have their own, and may be named like a tensor.
+  static UniqueNames of_tensors(const onnx::ModelProto& model);
   std::string make(std::string_view base);
   bool taken(std::string_view name) const;
 
  private:
+  UniqueNames() = default;
+  void add(const onnx::ModelProto& model, bool nodes);
   std::unordered_set<std::string> taken_;
 };
 

@@ -33,10 +33,13 @@ struct ConstantRange {
   double min = 0, max = 0;  // of all finite elements of the tensor
 };
 
+// A Reshape or Expand that fixes the batch of a model whose batch is dynamic: its constant target
+// begins with a number although its input's first dimension is not known. (To 1 by an Expand is
+// harmless: it broadcasts.) Exporters trace with one image and bake its batch in.
 struct BakedShape {
-  std::string node;        // a Reshape or Expand whose constant target begins with a number > 0,
-  std::int64_t first_dim;  // where the model's batch is dynamic, or it differs from 0 and -1
-  std::string target;      // "[1,300,256]"
+  std::string node;
+  std::int64_t first_dim = 0;
+  std::string target;  // "[1,300,256]"
 };
 
 struct Inspection {

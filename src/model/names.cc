@@ -68,10 +68,18 @@ std::string node_label(const onnx::NodeProto& node) {
   return fmt::format("{} (without name and output)", op);
 }
 
-UniqueNames::UniqueNames(const onnx::ModelProto& model) {
+UniqueNames::UniqueNames(const onnx::ModelProto& model) { add(model, true); }
+
+UniqueNames UniqueNames::of_tensors(const onnx::ModelProto& model) {
+  UniqueNames names;
+  names.add(model, false);
+  return names;
+}
+
+void UniqueNames::add(const onnx::ModelProto& model, bool with_nodes) {
   const auto add_nodes = [&](const auto& nodes) {
     for (const auto& node : nodes) {
-      taken_.insert(node.name());
+      if (with_nodes) taken_.insert(node.name());
       taken_.insert(node.input().begin(), node.input().end());
       taken_.insert(node.output().begin(), node.output().end());
     }
