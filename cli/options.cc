@@ -4,17 +4,30 @@
 
 namespace tenonnx::cli {
 
-void add_thread_options(CLI::App& app, LoadOptions& load) {
-  app.add_option("--intra-threads", load.intra_op_threads,
-                 "Threads inside an operator; 0: one per physical core")
+namespace {
+
+// The same three options, whichever struct takes them.
+CLI::Option* add_threads(CLI::App& app, int& intra, int& inter, bool& spinning) {
+  app.add_option("--intra-threads", intra, "Threads inside an operator; 0: one per physical core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_option("--inter-threads", load.inter_op_threads,
-                 "Operators at a time; above 1 runs the graph in parallel")
+  app.add_flag("--spinning", spinning, "Let idle threads spin instead of sleep");
+  return app
+      .add_option("--inter-threads", inter,
+                  "Operators at a time; above 1 runs the graph in parallel")
       ->check(CLI::Range(1, 1024))
-      ->each([&load](const std::string&) { load.parallel = load.inter_op_threads > 1; })
       ->capture_default_str();
-  app.add_flag("--spinning", load.spinning, "Let idle threads spin instead of sleep");
+}
+
+}  // namespace
+
+void add_scheduling_options(CLI::App& app, SchedulingParams& scheduling) {
+  add_threads(app, scheduling.intra_op_threads, scheduling.inter_op_threads, scheduling.spinning);
+}
+
+void add_thread_options(CLI::App& app, LoadOptions& load) {
+  add_threads(app, load.intra_op_threads, load.inter_op_threads, load.spinning)
+      ->each([&load](const std::string&) { load.parallel = load.inter_op_threads > 1; });
 }
 
 void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesystem::path& labels,

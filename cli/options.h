@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "ort/executor.h"
+#include "tenonnx/pipeline.h"
 
 namespace tenonnx::cli {
 
 // --intra-threads, --inter-threads, --spinning
+void add_scheduling_options(CLI::App& app, SchedulingParams& scheduling);
 void add_thread_options(CLI::App& app, LoadOptions& load);
 // --images, --labels, --max-images
 void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesystem::path& labels,
