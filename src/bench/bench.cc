@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "bench/bench.h"
+
+#include <array>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/status.h"
+#include "bench/chain.h"
+#include "bench/timer.h"
+#include "package/manifest.h"
+#include "pipeline/image.h"
+#include "pipeline/image_file.h"
+#include "pipeline/preprocess.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Noise in blocks of 8 x 8: a resize then does its full work, and no value is special.
+Image synthetic_image() {
+  Image image(kSyntheticWidth, kSyntheticHeight, 3);
+  std::mt19937 generator(1);
+  std::array<std::array<std::uint8_t, 3>, kSyntheticWidth / 8> blocks{};
+  for (int y = 0; y < image.height; ++y) {
+    if (y % 8 == 0) {
+      for (auto& block : blocks)
+        for (auto& channel : block) channel = static_cast<std::uint8_t>(generator() >> 24);
+    }
+    for (int x = 0; x < image.width; ++x) {
+      for (int c = 0; c < 3; ++c)
+        image.row(y)[x * 3 + c] =
+            blocks[static_cast<std::size_t>(x / 8)][static_cast<std::size_t>(c)];
+    }
+  }
+  return image;
+}
+
+Result<Image> image_of(const BenchOptions& options) {
+  if (options.image.empty()) return synthetic_image();
+  return read_image(options.image);
+}
+
+// What the machine did besides: a figure taken under load is no figure.
+std::string load_average() {
+  std::ifstream in("/proc/loadavg");
+  std::string text;
+  in >> text;
+  return text.empty() ? "not available" : text;
+}
+
+Status check_verdict(const Manifest& manifest, const BenchOptions& options) {
+  if (manifest.verdict != "FAIL" || options.allow_failed_package) return {};
+  return FailedPrecondition(
+      "the package's verdict is FAIL: a gate of its deploy failed, so its time is that of a model "
+      "that computes something else. Time it anyway with --force.");
+}
+
+Status time_forward(const fs::path& package, const Manifest& manifest, const Image& image,
+                    const BenchOptions& options, BenchResult& result) {
+  LoadOptions load;
+  load.intra_op_threads = options.scheduling.intra_op_threads;
+  load.inter_op_threads = options.scheduling.inter_op_threads;
+  load.spinning = options.scheduling.spinning;
+  TENONNX_ASSIGN_OR_RETURN(const auto preprocessor, Preprocessor::create(manifest.contract));
+  TensorMap inputs;
+  TENONNX_RETURN_IF_ERROR(preprocessor.run(view_of(image), inputs));
+  TENONNX_ASSIGN_OR_RETURN(auto chain,
+                           SegmentChain::load(package, manifest, load, std::move(inputs)));
+  std::vector<Stage> stages;
+  for (std::size_t i = 0; i < chain.size(); ++i)
+    stages.push_back({"segment '" + chain.name(i) + "'", [&chain, i] { return chain.run(i); }});
+  TENONNX_ASSIGN_OR_RETURN(const auto timing, time_stages(stages, options.warm_up, options.runs,
+                                                          options.progress, "forward"));
+  result.first_forward_ms = timing.first_ms;
+  result.forward = summarize(timing.total_ms);
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    result.segments.push_back({chain.name(i), chain.executor(i), chain.description(i),
+                               chain.load_ms(i), summarize(timing.stage_ms[i])});
+  }
+  for (const Boundary& boundary : chain.boundaries()) {
+    const Stage copy{"copy", [&]() -> Status {
+                       chain.copy(boundary);
+                       return {};
+                     }};
+    TENONNX_ASSIGN_OR_RETURN(const auto copies,
+                             time_stages({&copy, 1}, options.warm_up, options.runs));
+    result.boundaries.push_back({chain.name(static_cast<std::size_t>(boundary.from)),
+                                 chain.name(static_cast<std::size_t>(boundary.to)),
+                                 boundary.tensors, boundary.bytes, summarize(copies.total_ms)});
+  }
+  return {};
+}
+
+Status time_pipeline(const fs::path& package, const Image& image, const BenchOptions& options,
+                     BenchResult& result) {
+  PipelineConfig config;
+  config.package = package.string();
+  config.allow_failed_package = options.allow_failed_package;
+  config.scheduling = options.scheduling;
+  Pipeline pipeline(config);
+  const Stopwatch watch;
+  TENONNX_RETURN_IF_ERROR(pipeline.init());
+  result.pipeline_init_ms = watch.milliseconds();
+  const ImageView view = view_of(image);
+  Pipeline::Tensors inputs;
+  Pipeline::Tensors outputs;
+  std::vector<Detection> detections;
+  const std::array<Stage, 3> stages = {
+      {{"pre_process", [&] { return pipeline.pre_process(view, inputs); }},
+       {"infer", [&] { return pipeline.infer(inputs, outputs); }},
+       {"post_process", [&] { return pipeline.post_process(outputs, detections); }}}};
+  TENONNX_ASSIGN_OR_RETURN(const auto timing, time_stages(stages, options.warm_up, options.runs,
+                                                          options.progress, "end to end"));
+  result.first_end_to_end_ms = timing.first_ms;
+  result.end_to_end = summarize(timing.total_ms);
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    result.stages.push_back({stages[i].name, summarize(timing.stage_ms[i])});
+  return {};
+}
+
+Status time_image_file(const BenchOptions& options, BenchResult& result) {
+  if (options.image.empty()) return {};
+  const Stage read{"read image", [&] { return read_image(options.image).status(); }};
+  TENONNX_ASSIGN_OR_RETURN(const auto timing,
+                           time_stages({&read, 1}, options.warm_up, options.runs));
+  result.image_file_reading.push_back({"read and decode the file", summarize(timing.total_ms)});
+  return {};
+}
+
+void add_notes(BenchResult& result) {
+  result.notes.emplace_back(
+      "stage medians need not add up to the median of the whole: each is the median of its own "
+      "series");
+  result.notes.emplace_back(
+      "files were in the page cache when the sessions were created, since their hashes had been "
+      "checked just before");
+  for (const SegmentTiming& segment : result.segments) {
+    if (segment.executor.starts_with("sim:")) {
+      result.notes.push_back("segment '" + segment.name + "' ran on " + segment.executor +
+                             ": the time of a simulation on this CPU, which says nothing about the "
+                             "device's");
+    }
+  }
+  if (result.runs < 20) {
+    result.notes.emplace_back("under 20 runs the P95 is hardly more than the slowest run");
+  }
+}
+
+}  // namespace
+
+Result<BenchResult> bench_package(const fs::path& package, const BenchOptions& options) {
+  BenchResult result;
+  result.package = package.lexically_normal().string();
+  result.warm_up = options.warm_up;
+  result.runs = options.runs;
+  result.scheduling = options.scheduling;
+  TENONNX_ASSIGN_OR_RETURN(const Image image, image_of(options));
+  result.image = fmt::format(
+      "{}x{} {}", image.width, image.height,
+      options.image.empty() ? std::string("synthetic") : options.image.filename().string());
+  result.facts = system_info();
+  result.facts.emplace_back("load average", load_average());
+  const Stopwatch watch;
+  TENONNX_ASSIGN_OR_RETURN(const Manifest manifest, read_package(package));
+  result.package_check_ms = watch.milliseconds();
+  result.target = manifest.target;
+  result.verdict = manifest.verdict;
+  TENONNX_RETURN_IF_ERROR(check_verdict(manifest, options));
+  TENONNX_RETURN_IF_ERROR(time_forward(package, manifest, image, options, result));
+  TENONNX_RETURN_IF_ERROR(time_pipeline(package, image, options, result));
+  TENONNX_RETURN_IF_ERROR(time_image_file(options, result));
+  add_notes(result);
+  return result;
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/bench.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr const char* kForwardScope =
+    "the model's input tensors in memory to its output tensors; no preprocessing, no decoding";
+constexpr const char* kEndToEndScope =
+    "RGB pixels in memory to detections: pre_process, infer, post_process; reading and decoding an "
+    "image file is not inside";
+constexpr const char* kCopyScope =
+    "one copy of the boundary's tensors in host memory; the segments hand them over without one, "
+    "so "
+    "it is not inside the forward time";
+
+Json stages_json(const std::vector<StageTiming>& stages) {
+  Json list = Json::array();
+  for (const StageTiming& stage : stages) {
+    Json json;
+    json["name"] = stage.name;
+    json["latency"] = to_json(stage.latency);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json forward_json(const BenchResult& result) {
+  Json json;
+  json["scope"] = kForwardScope;
+  json["first_run"] = json_number(result.first_forward_ms);
+  json["latency"] = to_json(result.forward);
+  json["segments"] = Json::array();
+  for (const SegmentTiming& segment : result.segments) {
+    Json entry;
+    entry["name"] = segment.name;
+    entry["executor"] = segment.executor;
+    entry["description"] = segment.description;
+    entry["session"] = json_number(segment.session_ms);
+    entry["latency"] = to_json(segment.latency);
+    json["segments"].push_back(std::move(entry));
+  }
+  json["boundaries"] = Json::array();
+  for (const BoundaryTiming& boundary : result.boundaries) {
+    Json entry;
+    entry["from"] = boundary.from;
+    entry["to"] = boundary.to;
+    entry["tensors"] = boundary.tensors;
+    entry["bytes"] = boundary.bytes;
+    entry["scope"] = kCopyScope;
+    entry["copy"] = to_json(boundary.copy);
+    json["boundaries"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string fact(const Facts& facts, std::string_view key) {
+  for (const auto& [name, value] : facts)
+    if (name == key) return value;
+  return "not available";
+}
+
+// "12.345 [12.301, 12.402]"
+std::string cell(const ConfidenceInterval& interval) {
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", interval.estimate, interval.low, interval.high);
+}
+
+void add_row(std::string& text, const std::string& name, const LatencySummary& summary) {
+  text += fmt::format("{:<34} {:>10.3f}  {:<32} {:<32}{}\n", name, summary.min, cell(summary.p50),
+                      cell(summary.p95), summary.p99 ? cell(*summary.p99) : "");
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Json to_json(const BenchResult& result) {
+  Json json;
+  json["schema_version"] = kBenchSchemaVersion;
+  json["unit"] = "ms";
+  json["package"] = result.package;
+  json["target"] = result.target;
+  json["verdict"] = result.verdict;
+  Json settings;
+  settings["warm_up"] = result.warm_up;
+  settings["runs"] = result.runs;
+  settings["intra_op_threads"] = result.scheduling.intra_op_threads;
+  settings["inter_op_threads"] = result.scheduling.inter_op_threads;
+  settings["spinning"] = result.scheduling.spinning;
+  settings["image"] = result.image;
+  settings["interval_level"] = result.forward.p50.options.level;
+  settings["interval_method"] =
+      fmt::format("percentile bootstrap, {} resamples, seed {}",
+                  result.forward.p50.options.resamples, result.forward.p50.options.seed);
+  json["settings"] = std::move(settings);
+  Json machine = Json::object();
+  for (const auto& [name, value] : result.facts) machine[name] = value;
+  json["machine"] = std::move(machine);
+  json["package_check"] = json_number(result.package_check_ms);
+  json["forward"] = forward_json(result);
+  Json end_to_end;
+  end_to_end["scope"] = kEndToEndScope;
+  end_to_end["init"] = json_number(result.pipeline_init_ms);
+  end_to_end["first_run"] = json_number(result.first_end_to_end_ms);
+  end_to_end["latency"] = to_json(result.end_to_end);
+  end_to_end["stages"] = stages_json(result.stages);
+  json["end_to_end"] = std::move(end_to_end);
+  json["outside"] = stages_json(result.image_file_reading);
+  json["notes"] = result.notes;
+  return json;
+}
+
+std::string to_text(const BenchResult& result) {
+  std::string text = fmt::format(
+      "{} (target {}, verdict {})\n{} runs after a first run and {} warm-up runs, image {}\n"
+      "onnxruntime {}, {}, {} intra-op threads, spinning {}, governor {}, load average {}\n\n",
+      result.package, result.target, result.verdict, result.runs, result.warm_up, result.image,
+      fact(result.facts, "onnxruntime"), fact(result.facts, "cpu"),
+      result.scheduling.intra_op_threads == 0 ? "default"
+                                              : std::to_string(result.scheduling.intra_op_threads),
+      result.scheduling.spinning ? "on" : "off", fact(result.facts, "governor"),
+      fact(result.facts, "load average"));
+  const int percent = static_cast<int>(result.forward.p50.options.level * 100 + 0.5);
+  text += fmt::format("{:<34} {:>10}  {:<32} {:<32}{}\n", "milliseconds", "min",
+                      fmt::format("P50 [{} % interval]", percent),
+                      fmt::format("P95 [{} % interval]", percent),
+                      result.forward.p99 ? fmt::format("P99 [{} % interval]", percent) : "");
+  add_row(text, "forward", result.forward);
+  for (const SegmentTiming& segment : result.segments)
+    add_row(text, fmt::format("  {} on {}", segment.name, segment.executor), segment.latency);
+  for (const BoundaryTiming& boundary : result.boundaries) {
+    add_row(text, fmt::format("  one copy {} -> {} *", boundary.from, boundary.to), boundary.copy);
+  }
+  add_row(text, "end to end", result.end_to_end);
+  for (const StageTiming& stage : result.stages) add_row(text, "  " + stage.name, stage.latency);
+  for (const StageTiming& stage : result.image_file_reading)
+    add_row(text, stage.name + " *", stage.latency);
+  text += fmt::format("\nstart-up: package check {:.1f}", result.package_check_ms);
+  for (const SegmentTiming& segment : result.segments)
+    text += fmt::format(", session {} {:.1f}", segment.name, segment.session_ms);
+  text += fmt::format(", first forward {:.1f}; pipeline init {:.1f}, first image {:.1f}\n",
+                      result.first_forward_ms, result.pipeline_init_ms, result.first_end_to_end_ms);
+  for (const BoundaryTiming& boundary : result.boundaries) {
+    text +=
+        fmt::format("boundary {} -> {}: {} bytes in {} tensors ({})\n", boundary.from, boundary.to,
+                    boundary.bytes, boundary.tensors.size(), joined(boundary.tensors));
+  }
+  text += fmt::format("\nforward: {}\nend to end: {}\n* not inside either: {}\n", kForwardScope,
+                      kEndToEndScope, kCopyScope);
+  for (const std::string& note : result.notes) text += note + "\n";
+  return text;
+}
+
+}  // namespace tenonnx
