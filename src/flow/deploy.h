@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// The main job: one model, one target, one package with its proof.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "flow/prove.h"
+#include "flow/split.h"
+#include "ort/executor.h"
+#include "package/manifest.h"
+#include "passes/runner.h"
+
+namespace tenonnx {
+
+struct DeployOptions {
+  std::filesystem::path model;
+  std::string target = "cpu";    // devices/<target>.json
+  std::filesystem::path out;     // the package
+  bool force = false;            // replace the package that stands there
+  std::filesystem::path images;  // a folder or one image; empty: random inputs, INCONCLUSIVE
+  std::filesystem::path
+      labels;                  // empty: annotations.json in the images' folder, where there is one
+  std::size_t max_images = 0;  // 0: all
+  // "T0,T1" (names or unique suffixes), "none", or a file: split.json, a contract, a JSON array, or
+  // a name a line. Empty: what the contract names, else none.
+  std::string cut;
+  std::map<std::string, std::string> input_shapes;  // "images" -> "1x3x640x640"
+  bool fold_constants = true;
+  bool keep_metadata = false;  // of the exporter, source paths included
+  std::size_t random_inputs = 2;
+  std::uint64_t seed = 1;
+  LoadOptions load;
+  Progress progress;
+};
+
+struct DeployResult {
+  Manifest manifest;  // as it was written
+  std::filesystem::path package;
+  Proof proof;
+  std::string contract_origin;  // "shapes.contract.json", "guessed from the graph"
+  std::string cut_origin;       // "--cut", "the contract", "nothing names a cut: the whole graph"
+  std::vector<std::string> notes;
+  std::vector<BoundaryTensor> boundaries;
+  std::vector<PassReport> passes;
+  std::string inputs;  // InputSource::description
+};
+
+// Writes the package whatever the verdict (which is in the manifest, and which `run` obeys). Errors
+// are for wrong input: nothing is written then.
+Result<DeployResult> deploy(const DeployOptions& options);
+
+// docs/reference/json.md, "deploy".
+Json to_json(const DeployResult& result);
+// For people: where each segment runs, what crosses, the checks as a table, average precision, what
+// the verdict does not cover.
+std::string describe(const DeployResult& result);
+
+// The tensors that a cut names (DeployOptions::cut); empty for "none".
+Result<std::vector<std::string>> parse_cut(const std::string& cut);
+
+}  // namespace tenonnx

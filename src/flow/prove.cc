@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/prove.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/status.h"
+#include "flow/cut_proof.h"
+#include "flow/segments.h"
+
+namespace tenonnx {
+namespace {
+
+bool all_on_cpu(const std::vector<Segment>& segments) {
+  return std::all_of(segments.begin(), segments.end(),
+                     [](const Segment& segment) { return segment.executor == "cpu"; });
+}
+
+// Boundaries first, then outputs, each in the order of the segments.
+std::vector<std::string> computed_order(const std::vector<Segment>& segments) {
+  std::vector<std::string> out;
+  for (const Segment& segment : segments)
+    for (const TensorInfo& output : segment.outputs) out.push_back(output.name);
+  return out;
+}
+
+Check failed(std::string name, const Status& status) {
+  Check check =
+      make_check(std::move(name), 1, Comparison::kAtMost, {0, "no error"}, status.message());
+  return check;
+}
+
+// Runs the proof; one object, so that its steps share what is loaded.
+class Prover {
+ public:
+  explicit Prover(const ProofRequest& request)
+      : request_(request),
+        contract_(*request.contract),
+        segments_(*request.segments),
+        inputs_(*request.inputs),
+        comparison_(gates_for(segments_), computed_order(segments_)),
+        cut_(
+            segments_.size() > 1 ? "cut" : "prepared graph", contract_,
+            [this](const ReferenceInput& input) { return whole_disabled(input); },
+            [this](const ReferenceInput& input) { return parts_disabled(input); }) {}
+
+  Result<Proof> run() {
+    TENONNX_RETURN_IF_ERROR(prepare());
+    std::vector<std::string> unlabelled;
+    const auto total = static_cast<std::int64_t>(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      report("prove", static_cast<std::int64_t>(i), total);
+      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(i));
+      proof_.input_hashes.push_back(input.sha256);
+      TENONNX_ASSIGN_OR_RETURN(const Observation reference, reference_of(input));
+      TENONNX_ASSIGN_OR_RETURN(const bool goes_on, graph_level(input, reference));
+      if (!goes_on) break;
+      TENONNX_ASSIGN_OR_RETURN(const bool ran, chain_level(input, reference, unlabelled));
+      if (!ran) break;
+    }
+    report("prove", total, total);
+    if (!unlabelled.empty())
+      proof_.notes.push_back(fmt::format("the labels do not name {} of {} images, first '{}'",
+                                         unlabelled.size(), inputs_.size(), unlabelled.front()));
+    if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok())
+      TENONNX_RETURN_IF_ERROR(measure_placement());
+    TENONNX_RETURN_IF_ERROR(finish());
+    return std::move(proof_);
+  }
+
+ private:
+  void report(std::string_view step, std::int64_t done, std::int64_t total) const {
+    if (request_.progress) request_.progress(step, done, total);
+  }
+
+  Status prepare() {
+    if (request_.source != nullptr) {
+      report("load references", 0, 2);
+      TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
+      report("load references", 1, 2);
+      TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
+      report("load references", 2, 2);
+    }
+    if (!request_.labels.empty() && !inputs_.is_random()) {
+      TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
+    }
+    return {};
+  }
+
+  Result<std::unique_ptr<LoadedGraph>> load_whole(const LoadOptions& options) const {
+    auto graph = make_cpu_executor()->load(*request_.source, options);
+    if (!graph.ok()) return graph.status().at("the whole model on the cpu");
+    return graph;
+  }
+
+  Result<std::unique_ptr<LoadedSegments>> load_parts(const LoadOptions& options) const {
+    TENONNX_ASSIGN_OR_RETURN(LoadedSegments loaded,
+                             LoadedSegments::load(request_.package, segments_, options, "cpu"));
+    return std::make_unique<LoadedSegments>(std::move(loaded));
+  }
+
+  Result<Observation> reference_of(const ReferenceInput& input) {
+    if (request_.source != nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(Observation out, run_whole(*whole_, input.tensors));
+      TENONNX_RETURN_IF_ERROR(
+          decode(contract_, input, out).at(fmt::format("the whole model on '{}'", input.name)));
+      return out;
+    }
+    const auto found =
+        std::find_if(request_.evidence->begin(), request_.evidence->end(),
+                     [&](const DetectionEvidence& one) { return one.input == input.name; });
+    if (found == request_.evidence->end())
+      return InvalidArgument(
+          "the package's evidence knows no image '{}'; give the images that it was deployed with, "
+          "or "
+          "the source model (--model)",
+          input.name);
+    if (found->sha256 != input.sha256)
+      return InvalidArgument(
+          "image '{}' gives inputs with SHA-256 {}, the evidence is about {}: another image of "
+          "that "
+          "name; give the source model (--model) to compare with it instead",
+          input.name, input.sha256, found->sha256);
+    Observation out;
+    out.detections = found->reference;
+    return out;
+  }
+
+  // False where the cut is wrong, and nothing else is to be tried.
+  Result<bool> graph_level(const ReferenceInput& input, const Observation& reference) {
+    parts_observation_ = {};
+    if (request_.source == nullptr) return true;
+    TENONNX_ASSIGN_OR_RETURN(parts_observation_, parts_->run(input.tensors));
+    // Where the parts went wrong their outputs may not decode; the proof says so by itself.
+    const Status decoded = decode(contract_, input, parts_observation_);
+    if (!decoded.ok()) parts_observation_.detections.clear();
+    TENONNX_RETURN_IF_ERROR(cut_.add(input, reference, parts_observation_));
+    proof_.cut_is_right = cut_.verdict() != Verdict::kFail;
+    return proof_.cut_is_right;
+  }
+
+  Result<bool> chain_level(const ReferenceInput& input, const Observation& whole,
+                           std::vector<std::string>& unlabelled) {
+    Observation candidate;
+    if (request_.source != nullptr && all_on_cpu(segments_)) {
+      candidate = parts_observation_;  // the same files in the same kind of session
+    } else {
+      if (chain_ == nullptr && !load_chain()) return false;
+      auto ran = chain_->run(input.tensors);
+      if (!ran.ok()) {
+        forward_error_ = ran.status();
+        return false;
+      }
+      candidate = std::move(*ran);
+      if (const Status decoded = decode(contract_, input, candidate); !decoded.ok())
+        proof_.notes.push_back(fmt::format("the package's outputs for '{}' do not decode: {}",
+                                           input.name, decoded.message()));
+    }
+    Observation reference = whole;
+    reference.boundaries = parts_observation_.boundaries;
+    TENONNX_RETURN_IF_ERROR(comparison_.add(input.name, reference, candidate));
+    if (labelled_ && !labelled_->add(input.name, reference.detections, candidate.detections))
+      unlabelled.push_back(input.name);
+    proof_.evidence.push_back({input.name, input.width, input.height, input.sha256,
+                               reference.detections, candidate.detections});
+    return true;
+  }
+
+  // Where the nodes ran, from a profile of one more run: profiling would slow the others down.
+  Status measure_placement() {
+    if (inputs_.size() == 0) return {};
+    report("placement", 0, 1);
+    LoadOptions options = request_.load;
+    options.profile = true;
+    TENONNX_ASSIGN_OR_RETURN(const LoadedSegments profiled,
+                             LoadedSegments::load(request_.package, segments_, options));
+    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(0));
+    const auto ran = profiled.run(input.tensors);
+    if (!ran.ok()) return ran.status();
+    proof_.placement = profiled.placement();
+    report("placement", 1, 1);
+    return {};
+  }
+
+  bool load_chain() {
+    auto loaded = LoadedSegments::load(request_.package, segments_, request_.load);
+    if (!loaded.ok()) {
+      init_error_ = loaded.status();
+      return false;
+    }
+    chain_ = std::make_unique<LoadedSegments>(std::move(*loaded));
+    return true;
+  }
+
+  Result<Observation> disabled(const ReferenceInput& input, Result<Observation> ran) const {
+    if (!ran.ok()) return ran;
+    if (!decode(contract_, input, *ran).ok()) ran->detections.clear();
+    return ran;
+  }
+  Result<Observation> whole_disabled(const ReferenceInput& input) {
+    if (whole_disabled_ == nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(whole_disabled_, load_whole(without_optimization()));
+    }
+    return disabled(input, run_whole(*whole_disabled_, input.tensors));
+  }
+  Result<Observation> parts_disabled(const ReferenceInput& input) {
+    if (parts_disabled_ == nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(parts_disabled_, load_parts(without_optimization()));
+    }
+    return disabled(input, parts_disabled_->run(input.tensors));
+  }
+  LoadOptions without_optimization() const {
+    LoadOptions options = request_.load;
+    options.optimization = Optimization::kDisabled;
+    return options;
+  }
+
+  Status finish() {
+    if (request_.source != nullptr) {
+      proof_.checks = cut_.checks();
+      proof_.fusion_crosses = cut_.fusion_crosses();
+    }
+    if (proof_.cut_is_right) add_chain_checks();
+    proof_.verdict = overall_verdict(proof_.checks);
+    proof_.task = comparison_.summary();
+    proof_.figures = comparison_.figures();
+    proof_.images = comparison_.images();
+    proof_.first_bad_tensor = comparison_.first_broken();
+    if (labelled_ && labelled_->images() > 0) {
+      TENONNX_ASSIGN_OR_RETURN(proof_.precision, labelled_->figures());
+      proof_.labelled_images = labelled_->images();
+    }
+    const LoadedSegments* used = chain_ != nullptr ? chain_.get() : parts_.get();
+    if (used != nullptr) proof_.versions = used->versions();
+    set_stages();
+    return {};
+  }
+
+  void add_chain_checks() {
+    if (!init_error_.ok()) {
+      proof_.checks.push_back(failed("runtime initialisation", init_error_));
+    } else if (!forward_error_.ok()) {
+      proof_.checks.push_back(failed("forward", forward_error_));
+    } else {
+      for (Check& check : comparison_.checks(inputs_.is_random()))
+        proof_.checks.push_back(std::move(check));
+      for (const SegmentPlacement& placement : proof_.placement)
+        if (!placement.problem.empty())
+          proof_.checks.push_back(
+              inconclusive_check("placement of " + placement.segment, placement.problem));
+    }
+  }
+
+  void set_stages() {
+    const bool tried = proof_.cut_is_right;
+    StageStatus init{"runtime_init", "ok", ""};
+    StageStatus forward{"forward", "ok", ""};
+    if (!tried) {
+      init = {"runtime_init", "not run", "the cut is wrong: nothing else is tried"};
+      forward = {"forward", "not run", "the cut is wrong: nothing else is tried"};
+    } else if (!init_error_.ok()) {
+      init = {"runtime_init", "failed", init_error_.message()};
+      forward = {"forward", "not run", "no session"};
+    } else if (!forward_error_.ok()) {
+      forward = {"forward", "failed", forward_error_.message()};
+    } else {
+      forward.detail = inputs_.description();
+    }
+    proof_.stages = {std::move(init), std::move(forward)};
+  }
+
+  const ProofRequest& request_;
+  const Contract& contract_;
+  const std::vector<Segment>& segments_;
+  const InputSource& inputs_;
+  std::unique_ptr<LoadedGraph> whole_, whole_disabled_;
+  std::unique_ptr<LoadedSegments> parts_, parts_disabled_, chain_;
+  std::optional<LabelledRun> labelled_;
+  ChainComparison comparison_;
+  CutProof cut_;
+  Observation parts_observation_;
+  Status init_error_, forward_error_;
+  Proof proof_;
+};
+
+}  // namespace
+
+TaskGates gates_for(const std::vector<Segment>& segments) {
+  return all_on_cpu(segments) ? TaskGates::cpu_reexport() : TaskGates::heterogeneous();
+}
+
+Result<Proof> prove(const ProofRequest& request) {
+  if ((request.source == nullptr) == (request.evidence == nullptr))
+    return InvalidArgument("a proof needs the source model or the evidence, one of the two");
+  return Prover(request).run();
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/result_text.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace tenonnx {
+namespace {
+
+// Characters on the screen, not bytes: names may hold any UTF-8.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i >= widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line(indent);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      line.append(widths[i] - width_of(row[i]) + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+std::string checks_table(std::span<const Check> checks) {
+  std::vector<std::vector<std::string>> rows = {{"check", "value", "limit", "verdict", ""}};
+  std::string notes;
+  for (const Check& check : checks) {
+    const bool measured = check.value == check.value;
+    const bool passed = check.verdict == Verdict::kPass;
+    rows.push_back(
+        {check.name, measured ? fmt::format("{:.6g}", check.value) : "-",
+         measured ? fmt::format("{} {:.4g}", to_string(check.comparison), check.limit.value) : "",
+         std::string(to_string(check.verdict)), check.limit.origin});
+    if (!passed && !check.note.empty())
+      notes += fmt::format("  {}: {}: {}\n", to_string(check.verdict), check.name, check.note);
+  }
+  std::string out = aligned(rows, "  ");
+  if (!notes.empty()) out += "\n" + notes;
+  return out;
+}
+
+std::string task_text(const Proof& proof) {
+  std::string out;
+  if (proof.precision)
+    out += fmt::format("  mAP {:.3f} whole, {:.3f} package ({} labelled image{})\n",
+                       proof.precision->reference.ap, proof.precision->candidate.ap,
+                       proof.labelled_images, proof.labelled_images == 1 ? "" : "s");
+  if (proof.task.images == 0) return out;
+  const Coverage covered = coverage(proof.task);
+  out += fmt::format("  over {}\n", covered.over);
+  for (std::size_t i = 0; i < covered.not_covered.size(); ++i)
+    out +=
+        fmt::format("  {} {}\n", i == 0 ? "not covered:" : "            ", covered.not_covered[i]);
+  return out;
+}
+
+Json summary_of(const Proof& proof, const std::string& inputs) {
+  Json out = {{"inputs", inputs}};
+  out["task"] = to_json(proof.task);
+  out["coverage"] = to_json(coverage(proof.task));
+  if (proof.precision)
+    out["average_precision"] = {{"images", proof.labelled_images},
+                                {"whole", to_json(proof.precision->reference)},
+                                {"package", to_json(proof.precision->candidate)}};
+  Json tensors = Json::object();
+  for (const TensorFigures& figures : proof.figures) {
+    tensors[figures.name] = to_json(figures.error);
+    tensors[figures.name]["boundary"] = figures.boundary;
+  }
+  out["tensors"] = std::move(tensors);
+  Json placement = Json::array();
+  for (const SegmentPlacement& one : proof.placement) {
+    Json providers = Json::object();
+    for (const auto& [provider, nodes] : one.providers) providers[provider] = nodes;
+    placement.push_back({{"segment", one.segment},
+                         {"executor", one.executor},
+                         {"nodes", std::move(providers)},
+                         {"problem", one.problem}});
+  }
+  out["placement"] = std::move(placement);
+  out["fusion_crosses_cut"] = proof.fusion_crosses;
+  if (!proof.first_bad_tensor.empty()) out["first_bad_tensor"] = proof.first_bad_tensor;
+  if (!proof.diagnosis.empty()) out["diagnosis"] = proof.diagnosis;
+  return out;
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// Results for people and for the manifest: what `deploy` and `verify` have in common.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flow/prove.h"
+
+namespace tenonnx {
+
+// Lines "name value limit verdict where the limit comes from", aligned, the notes below their
+// check.
+std::string checks_table(std::span<const Check> checks);
+
+// Rows of equal columns, aligned to the left, two spaces apart; an empty last column leaves no
+// blanks.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent);
+
+// "mAP 0.840 whole, 0.839 package (20 labelled images)" and what the verdict is over; with a
+// newline.
+std::string task_text(const Proof& proof);
+
+// Manifest::summary.
+Json summary_of(const Proof& proof, const std::string& inputs);
+
+}  // namespace tenonnx

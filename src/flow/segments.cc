@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/segments.h"
+
+#include <algorithm>
+#include <set>
+
+#include "adapters/address.h"
+#include "base/status.h"
+#include "pipeline/decode.h"
+
+namespace tenonnx {
+namespace {
+
+// The graph's inputs out of `tensors`; a missing one is named.
+Result<TensorMap> pick(const LoadedGraph& graph, const TensorMap& tensors) {
+  TensorMap out;
+  for (const TensorInfo& info : graph.inputs()) {
+    const auto found = tensors.find(info.name);
+    if (found == tensors.end())
+      return InvalidArgument("input '{}' ({} {}) is missing", info.name, to_string(info.dtype),
+                             to_string(info.shape));
+    out.emplace(info.name, found->second);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package,
+                                            const std::vector<Segment>& segments,
+                                            const LoadOptions& options,
+                                            const std::string& executor) {
+  LoadedSegments out;
+  out.versions_.emplace_back("tenonnx", version());
+  for (const Segment& segment : segments) {
+    const std::string where = fmt::format("segment '{}'", segment.name);
+    TENONNX_ASSIGN_OR_RETURN(const auto path, resolve_inside(package, segment.file));
+    const std::string& address = executor.empty() ? segment.executor : executor;
+    const auto made = make_executor(address);
+    if (!made.ok()) return made.status().at(where);
+    auto model = Model::load(path);
+    if (!model.ok()) return model.status().at(where);
+    auto graph = (*made)->load(*model, options);
+    if (!graph.ok()) return graph.status().at(fmt::format("{} on '{}'", where, address));
+    out.segments_.push_back({segment.name, address, std::move(*graph)});
+    out.add_versions(**made, segment.name);
+  }
+  return out;
+}
+
+void LoadedSegments::add_versions(const Executor& executor, const std::string& segment) {
+  for (const auto& [name, version] : executor.versions()) {
+    const auto same = [&](const auto& one) { return one.first == name; };
+    const auto found = std::find_if(versions_.begin(), versions_.end(), same);
+    if (found == versions_.end())
+      versions_.emplace_back(name, version);
+    else if (found->second != version)
+      versions_.emplace_back(fmt::format("{} of {}", name, segment), version);
+  }
+}
+
+Result<Observation> LoadedSegments::run(const TensorMap& inputs) const {
+  Observation out;
+  TensorMap known = inputs;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const Loaded& segment = segments_[i];
+    const std::string where = fmt::format("segment '{}' on '{}'", segment.name, segment.executor);
+    const auto picked = pick(*segment.graph, known);
+    if (!picked.ok()) return picked.status().at(where);
+    auto result = segment.graph->run(*picked);
+    if (!result.ok()) return result.status().at(where);
+    std::set<std::string> wanted;  // by later segments
+    for (std::size_t j = i + 1; j < segments_.size(); ++j)
+      for (const TensorInfo& info : segments_[j].graph->inputs()) wanted.insert(info.name);
+    for (auto& [name, tensor] : *result) {
+      (wanted.contains(name) ? out.boundaries : out.outputs).emplace(name, tensor);
+      known.insert_or_assign(name, tensor);
+    }
+  }
+  return out;
+}
+
+std::vector<SegmentPlacement> LoadedSegments::placement() const {
+  std::vector<SegmentPlacement> out;
+  for (const Loaded& segment : segments_) {
+    SegmentPlacement one{segment.name, segment.executor, {}, ""};
+    const auto placement = segment.graph->placement();
+    if (placement.ok()) {
+      one.providers = placement->providers;
+      one.problem = placement->disagreement;
+    } else {
+      one.problem = placement.status().message();
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::vector<std::string> LoadedSegments::description() const {
+  std::vector<std::string> out;
+  for (const Loaded& segment : segments_)
+    out.push_back(fmt::format("{}: {}", segment.name, segment.graph->description()));
+  return out;
+}
+
+Result<Observation> run_whole(LoadedGraph& graph, const TensorMap& inputs) {
+  TENONNX_ASSIGN_OR_RETURN(const TensorMap picked, pick(graph, inputs));
+  Observation out;
+  TENONNX_ASSIGN_OR_RETURN(out.outputs, graph.run(picked));
+  return out;
+}
+
+Status decode(const Contract& contract, const ReferenceInput& input, Observation& observation) {
+  // Below every score: scores are compared by rank, so all of them count.
+  constexpr float kAll = -1.0F;
+  TENONNX_ASSIGN_OR_RETURN(
+      observation.detections,
+      decode_detections(contract, observation.outputs, input.width, input.height, kAll));
+  return {};
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/split.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+
+#include "base/status.h"
+#include "model/extract.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+Json to_json(const std::vector<TensorInfo>& tensors) {
+  Json out = Json::array();
+  for (const TensorInfo& tensor : tensors)
+    out.push_back(
+        {{"name", tensor.name}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}});
+  return out;
+}
+
+Result<SplitReport::Part> save_part(const Model& model, const std::string& name,
+                                    const fs::path& directory, bool keep_metadata) {
+  SplitReport::Part part;
+  part.name = name;
+  part.file = name + ".onnx";
+  const fs::path path = directory / part.file;
+  SaveOptions save;
+  save.keep_metadata = keep_metadata;
+  TENONNX_RETURN_IF_ERROR(model.save(path, save));
+  TENONNX_ASSIGN_OR_RETURN(part.sha256, sha256_file(path));
+  std::error_code error;
+  part.bytes = fs::file_size(path, error);
+  if (error) return Io("cannot read '{}': {}", path.string(), error.message());
+  part.nodes = static_cast<std::size_t>(model.proto().graph().node_size());
+  part.inputs = model.inputs();
+  part.outputs = model.outputs();
+  return part;
+}
+
+}  // namespace
+
+Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& at,
+                           const std::string& prefix) {
+  if (at.empty()) return InvalidArgument("a cut needs at least one tensor (--at T0,T1,...)");
+  std::vector<std::string> cut;
+  SplitOptions options;
+  for (const std::string& name : at) {
+    TENONNX_ASSIGN_OR_RETURN(std::string tensor, resolve_tensor(model, name));
+    if (!options.renames.emplace(tensor, fmt::format("{}_{}", prefix, cut.size())).second)
+      return InvalidArgument("the cut names '{}' twice", tensor);
+    cut.push_back(std::move(tensor));
+  }
+  TENONNX_ASSIGN_OR_RETURN(SplitModel parts, split(model, cut, options));
+  CutModel out{std::move(parts.first), std::move(parts.second), {}};
+  const std::vector<TensorInfo> outputs = out.encoder.outputs();
+  for (const std::string& source : cut) {
+    BoundaryTensor boundary;
+    boundary.name = options.renames.at(source);
+    boundary.source = source;
+    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](const TensorInfo& info) {
+      return info.name == boundary.name;
+    });
+    if (found == outputs.end())
+      return Internal("the first part of the cut lacks its output '{}'", boundary.name);
+    boundary.info = *found;
+    const std::int64_t count = element_count(boundary.info.shape);
+    if (count > 0) boundary.bytes = static_cast<std::uint64_t>(count) * size_of(found->dtype);
+    out.boundaries.push_back(std::move(boundary));
+  }
+  return out;
+}
+
+Result<SplitReport> split_file(const SplitRequest& request) {
+  TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(request.model));
+  TENONNX_ASSIGN_OR_RETURN(const CutModel cut, cut_model(model, request.at, request.name_prefix));
+  SplitReport report;
+  report.source_model = request.model.filename().string();
+  report.source_sha256 = model.sha256();
+  report.boundaries = cut.boundaries;
+  TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create(request.out, request.force));
+  for (const auto& [name, part] :
+       {std::pair<const char*, const Model*>{"encoder", &cut.encoder}, {"decoder", &cut.decoder}}) {
+    TENONNX_ASSIGN_OR_RETURN(SplitReport::Part saved,
+                             save_part(*part, name, staged.path(), request.keep_metadata));
+    report.parts.push_back(std::move(saved));
+  }
+  TENONNX_RETURN_IF_ERROR(write_json_file(staged.path() / "split.json", to_json(report)));
+  TENONNX_RETURN_IF_ERROR(staged.publish());
+  return report;
+}
+
+Json to_json(const SplitReport& report) {
+  Json parts = Json::array();
+  for (const SplitReport::Part& part : report.parts)
+    parts.push_back({{"name", part.name},
+                     {"file", part.file},
+                     {"sha256", part.sha256},
+                     {"bytes", part.bytes},
+                     {"nodes", part.nodes},
+                     {"inputs", to_json(part.inputs)},
+                     {"outputs", to_json(part.outputs)}});
+  Json boundaries = Json::array();
+  for (const BoundaryTensor& boundary : report.boundaries)
+    boundaries.push_back({{"name", boundary.name},
+                          {"source", boundary.source},
+                          {"dtype", to_string(boundary.info.dtype)},
+                          {"shape", boundary.info.shape},
+                          {"bytes", boundary.bytes}});
+  return {{"schema_version", 1},
+          {"source_model", {{"name", report.source_model}, {"sha256", report.source_sha256}}},
+          {"parts", std::move(parts)},
+          {"boundaries", std::move(boundaries)}};
+}
+
+std::string spell_bytes(std::uint64_t bytes) {
+  if (bytes >= 1u << 20) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1u << 20));
+  if (bytes >= 1u << 10) return fmt::format("{:.0f} KiB", static_cast<double>(bytes) / (1u << 10));
+  return fmt::format("{} bytes", bytes);
+}
+
+std::string describe(const SplitReport& report) {
+  std::string out;
+  for (const SplitReport::Part& part : report.parts)
+    out += fmt::format("{:<9} {:>5} nodes  {:>9}  {}\n", part.name, part.nodes,
+                       spell_bytes(part.bytes), part.file);
+  out += "\nboundary\n";
+  std::uint64_t total = 0;
+  for (const BoundaryTensor& boundary : report.boundaries) {
+    out +=
+        fmt::format("  {:<10} {} {:<18} {:>9}  {}\n", boundary.name, to_string(boundary.info.dtype),
+                    to_string(boundary.info.shape), spell_bytes(boundary.bytes), boundary.source);
+    total += boundary.bytes;
+  }
+  if (report.boundaries.size() > 1) out += fmt::format("  {} in all\n", spell_bytes(total));
+  return out;
+}
+
+}  // namespace tenonnx

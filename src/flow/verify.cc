@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/npy.h"
+#include "base/status.h"
+#include "device/device.h"
+#include "flow/result_text.h"
+#include "pipeline/preprocess.h"
+
+namespace tenonnx {
+namespace {
+
+using Versions = std::vector<std::pair<std::string, std::string>>;
+
+Versions present_versions(const Manifest& manifest, const LoadedSegments& segments) {
+  Versions out = segments.versions();
+  const auto target = find_device(manifest.target);
+  out.emplace_back(fmt::format("target file {}", manifest.target),
+                   target.ok() ? target->sha256 : std::string());
+  return out;
+}
+
+std::vector<VersionDifference> differences(const Versions& recorded, const Versions& present) {
+  std::map<std::string, std::string> now(present.begin(), present.end());
+  std::vector<VersionDifference> out;
+  for (const auto& [name, version] : recorded) {
+    const auto found = now.find(name);
+    const std::string have = found == now.end() ? "" : found->second;
+    if (have != version) out.push_back({name, version, have});
+    if (found != now.end()) now.erase(found);
+  }
+  for (const auto& [name, version] : now) out.push_back({name, "", version});
+  return out;
+}
+
+std::string spell(const VersionDifference& one) {
+  const auto or_none = [](const std::string& text) { return text.empty() ? "nothing" : text; };
+  return fmt::format("{}: the package was proved with {}, here is {}", one.name,
+                     or_none(one.recorded), or_none(one.present));
+}
+
+Status compare_versions(const VerifyOptions& options, const LoadedSegments& segments,
+                        VerifyResult& result) {
+  result.version_differences =
+      differences(result.manifest.versions, present_versions(result.manifest, segments));
+  std::vector<std::string> lines;
+  for (const VersionDifference& one : result.version_differences) lines.push_back(spell(one));
+  if (lines.empty()) return {};
+  if (!options.allow_version_mismatch)
+    return FailedPrecondition(
+        "package '{}': the versions differ: {}; deploy the model again, or accept that with "
+        "--allow-version-mismatch",
+        options.package.string(), fmt::join(lines, "; "));
+  for (std::string& line : lines) result.notes.push_back("versions differ: " + line);
+  return {};
+}
+
+std::vector<TensorInfo> graph_inputs(const Manifest& manifest) {
+  std::vector<TensorInfo> out;
+  const Contract& contract = manifest.contract;
+  for (const Segment& segment : manifest.segments)
+    for (const TensorInfo& input : segment.inputs) {
+      const bool outer =
+          input.name == contract.image.name || (contract.size && input.name == contract.size->name);
+      const auto same = [&](const TensorInfo& one) { return one.name == input.name; };
+      if (outer && std::none_of(out.begin(), out.end(), same)) out.push_back(input);
+    }
+  return out;
+}
+
+// One run on inputs that prove nothing but that the files load and run.
+Status run_once(const VerifyOptions& options, const LoadedSegments& segments,
+                VerifyResult& result) {
+  const Manifest& manifest = result.manifest;
+  TensorMap tensors;
+  if (!options.tensors.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(tensors, read_npz(options.tensors));
+    const Status fits = check_inputs(manifest.contract, graph_inputs(manifest), tensors);
+    TENONNX_RETURN_IF_ERROR(fits.at(options.tensors.string()));
+  } else {
+    const auto source = InputSource::random(graph_inputs(manifest), manifest.contract, 1, 1);
+    if (!source.ok()) {  // dynamic dimensions
+      result.notes.push_back("not run: " + source.status().message());
+      return {};
+    }
+    TENONNX_ASSIGN_OR_RETURN(ReferenceInput input, source->load(0));
+    tensors = std::move(input.tensors);
+  }
+  const auto ran = segments.run(tensors);
+  if (!ran.ok()) return ran.status();
+  return {};
+}
+
+Status run_gates(const VerifyOptions& options, VerifyResult& result) {
+  const Manifest& manifest = result.manifest;
+  TENONNX_ASSIGN_OR_RETURN(
+      const InputSource inputs,
+      InputSource::from_images(options.images, manifest.contract, options.max_images));
+  ProofRequest request;
+  request.package = options.package;
+  request.contract = &manifest.contract;
+  request.segments = &manifest.segments;
+  request.inputs = &inputs;
+  request.labels = find_labels(options.labels, inputs.folder());
+  request.load = options.load;
+  request.progress = options.progress;
+  Model source;
+  Evidence evidence;
+  if (!options.model.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(source, Model::load(options.model));
+    if (source.sha256() != manifest.source_sha256)
+      return FailedPrecondition(
+          "'{}' has SHA-256 {}, the package was made of '{}' with {}: another model",
+          options.model.string(), source.sha256(), manifest.source_model, manifest.source_sha256);
+    request.source = &source;
+  } else {
+    TENONNX_ASSIGN_OR_RETURN(evidence,
+                             read_detections(options.package / "evidence" / "detections.json"));
+    request.evidence = &evidence;
+  }
+  TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
+  result.ran_gates = true;
+  result.checks = result.proof.checks;
+  result.verdict = result.proof.verdict;
+  for (const std::string& note : result.proof.notes) result.notes.push_back(note);
+  return {};
+}
+
+}  // namespace
+
+Result<VerifyResult> verify(const VerifyOptions& options) {
+  VerifyResult result;
+  result.package = options.package;
+  if (options.progress) options.progress("read", 0, 0);
+  TENONNX_ASSIGN_OR_RETURN(result.manifest, read_package(options.package));
+  if (!options.model.empty() && options.images.empty())
+    return InvalidArgument("--model is compared with on images: give --images DIR too");
+  if (options.progress) options.progress("load", 0, 0);
+  {
+    TENONNX_ASSIGN_OR_RETURN(
+        const LoadedSegments segments,
+        LoadedSegments::load(options.package, result.manifest.segments, options.load));
+    TENONNX_RETURN_IF_ERROR(compare_versions(options, segments, result));
+    TENONNX_RETURN_IF_ERROR(run_once(options, segments, result));
+  }
+  if (!options.images.empty()) {
+    TENONNX_RETURN_IF_ERROR(run_gates(options, result));
+    return result;
+  }
+  const Result<Verdict> recorded = verdict_from_string(result.manifest.verdict);
+  if (!recorded.ok()) return recorded.status();
+  result.verdict = *recorded;
+  const Json& checks = result.manifest.checks;
+  TENONNX_ASSIGN_OR_RETURN(
+      result.checks, checks_from_json(JsonReader(checks, options.package.string() + ": checks")));
+  result.notes.push_back(
+      "the gates were not run again: give --images (and --model for all three levels)");
+  return result;
+}
+
+Json to_json(const VerifyResult& result) {
+  Json versions = Json::array();
+  for (const VersionDifference& one : result.version_differences)
+    versions.push_back({{"name", one.name}, {"recorded", one.recorded}, {"present", one.present}});
+  Json out = {{"schema_version", 1},
+              {"package", result.package.string()},
+              {"verdict", to_string(result.verdict)},
+              {"recorded_verdict", result.manifest.verdict},
+              {"ran_gates", result.ran_gates},
+              {"version_differences", std::move(versions)},
+              {"checks", to_json(std::span<const Check>(result.checks))},
+              {"notes", result.notes}};
+  if (result.ran_gates) out["summary"] = summary_of(result.proof, "");
+  return out;
+}
+
+std::string describe(const VerifyResult& result) {
+  const Manifest& manifest = result.manifest;
+  std::string out =
+      fmt::format("{}: {}\n\n  {} files as the manifest says; segments load and run\n",
+                  result.package.string(), to_string(result.verdict), manifest.files.size());
+  std::vector<std::vector<std::string>> rows;
+  for (const Segment& segment : manifest.segments)
+    rows.push_back({segment.name, segment.executor, segment.file});
+  out += "\n" + aligned(rows, "  ");
+  out += fmt::format("\n  {}\n", result.ran_gates ? "gates, run again" : "gates, as recorded");
+  out += checks_table(result.checks);
+  if (result.ran_gates) out += "\n" + task_text(result.proof);
+  if (!result.notes.empty()) out += "\n";
+  for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
+  return out;
+}
+
+}  // namespace tenonnx
