@@ -42,6 +42,8 @@ class SegmentChain {
   // Runs one segment on what the earlier ones left. Outputs of the run before are written into
   // again, as a deployed program would do.
   Status run(std::size_t i);
+  // Of its last run.
+  const std::vector<Tensor>& outputs(std::size_t i) const { return segments_[i].outputs; }
 
   // After a first run.
   std::vector<Boundary> boundaries() const;
