@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "model/graph.h"
+#include "model/guarded_schemas.h"
 #include "model/tensor_proto.h"
 
 namespace tenonnx {
@@ -77,7 +78,7 @@ void infer(onnx::ModelProto& skeleton) {
     // Not strict: a node that cannot be inferred ends it there and no more.
     const onnx::ShapeInferenceOptions options(/*check_type_val=*/false, /*strict_mode_val=*/0,
                                               /*data_prop_val=*/true);
-    onnx::shape_inference::InferShapes(skeleton, onnx::OpSchemaRegistry::Instance(), options);
+    onnx::shape_inference::InferShapes(skeleton, &guarded_schemas(), options);
   } catch (const std::exception& error) {
     log_debug("shape inference ended early: {}", error.what());
   }
