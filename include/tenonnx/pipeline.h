@@ -54,7 +54,10 @@ struct PipelineConfig {
 
 class TENONNX_API Pipeline {
  public:
-  // What crosses from one step to the next; owned by the caller, reused from image to image.
+  // What crosses from one step to the next; owned by the caller and reused from image to image, so
+  // that nothing is allocated after the first. A copy shares the memory: clone() tensors to keep
+  // them. Inputs: the image, then the size. Outputs: those that the contract names, in its order,
+  // then boundary tensors.
   struct Tensors {
     std::vector<Tensor> values;
     int original_width = 0;

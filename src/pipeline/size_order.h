@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// The order of orig_target_sizes, proved by running the graph: which of the two numbers scales x?
+// Exporters write this part as Tile, Expand, Gather, Concat or Repeat chains; a run tells for all
+// of them. A square image never shows a wrong order, so the probe does not use one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tenonnx/base.h"
+#include "tenonnx/contract.h"
+
+namespace tenonnx {
+
+// Runs the whole model, whatever it is made of: inputs and outputs by the contract's names.
+using ModelRunner = std::function<Result<TensorMap>(const TensorMap&)>;
+
+struct SizeOrderProof {
+  std::optional<SizeOrder> order;  // nothing: not proved
+  std::string detail;              // what was seen, or why there is no proof
+};
+
+// Runs the model on one image of seeded noise with the sizes [1000, 10] and [10, 1000]: a
+// coordinate that the first number scales is 100 times as large with the first. Boxes must be xyxy.
+// Errors are those of the runs.
+Result<SizeOrderProof> probe_size_order(const Contract& contract, const ModelRunner& run);
+
+// InvalidArgument where the graph contradicts the contract; else the note for the user ("the order
+// [width, height] of 'orig_target_sizes' is proved: ...", or "... could not be proved: ...").
+Result<std::string> check_size_order(const Contract& contract, const ModelRunner& run);
+
+}  // namespace tenonnx
