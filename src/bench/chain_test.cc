@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/temporary_directory.h"
 #include "ort/test_models.h"
 
 namespace tenonnx {
@@ -19,8 +19,6 @@ using testing::HasSubstr;
 class SegmentChainTest : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("chain_test-" + random_suffix());
-    fs::create_directories(root_);
     add("first", R"(g (float[2] x) => (float[2] a, float[2] b) { a = Add (x, x) b = Neg (x) })");
     add("second", R"(g (float[2] a) => (float[2] c) { c = Mul (a, a) })");
     add("third", R"(g (float[2] b, float[2] c, float[2] bias) => (float[2] y) {
@@ -28,7 +26,6 @@ class SegmentChainTest : public testing::Test {
     inputs_["x"] = Tensor::from<float>(DType::kFloat32, {2}, {1, 2});
     inputs_["bias"] = Tensor::from<float>(DType::kFloat32, {2}, {100, 100});
   }
-  void TearDown() override { fs::remove_all(root_); }
   void add(const std::string& name, const std::string& graph) {
     const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]> )" + graph);
     ASSERT_TRUE(model.save(root_ / (name + ".onnx")).ok());
@@ -38,7 +35,8 @@ class SegmentChainTest : public testing::Test {
     segment.executor = "cpu";
     manifest_.segments.push_back(segment);
   }
-  fs::path root_;
+  TemporaryDirectory directory_;
+  const fs::path& root_ = directory_.path();
   Manifest manifest_;
   TensorMap inputs_;
 };

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/files.h"
+#include "base/temporary_directory.h"
 
 namespace tenonnx {
 namespace {
@@ -23,17 +23,13 @@ using testing::HasSubstr;
 
 class LibrarySearchTest : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() / ("library_test-" + random_suffix());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   fs::path touch(const fs::path& relative) {
     fs::create_directories((root_ / relative).parent_path());
     std::ofstream(root_ / relative) << "not a library";
     return root_ / relative;
   }
-  fs::path root_;
+  TemporaryDirectory directory_;
+  const fs::path& root_ = directory_.path();
 };
 
 TEST_F(LibrarySearchTest, DirectoriesComeBeforeTheConfiguredFileAndTheLoader) {

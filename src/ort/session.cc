@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "base/temporary_directory.h"
 #include "ort/errors.h"
 #include "ort/inputs.h"
 #include "ort/library.h"
@@ -23,34 +24,6 @@ namespace tenonnx {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A directory of our own that is gone with the object: ONNX Runtime writes its profile to a file.
-class TemporaryDirectory {
- public:
-  static Result<TemporaryDirectory> create() {
-    std::error_code error;
-    fs::path base = fs::temp_directory_path(error);
-    if (error) base = "/tmp";
-    fs::path path = base / ("tenonnx-profile-" + random_suffix());
-    fs::create_directory(path, error);
-    if (error) {
-      return Io("no directory for the profile: '{}': {}. Set TMPDIR to a writable directory.",
-                path.string(), error.message());
-    }
-    return TemporaryDirectory(std::move(path));
-  }
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  explicit TemporaryDirectory(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
 
 GraphOptimizationLevel to_ort(Optimization level) {
   switch (level) {
@@ -188,8 +161,10 @@ class OrtGraph final : public LoadedGraph {
   Status create(const Model& model) {
     auto options = make_options(options_, setup_);
     if (options_.profile) {
-      TENONNX_ASSIGN_OR_RETURN(auto directory, TemporaryDirectory::create());
-      profile_directory_.emplace(std::move(directory));
+      profile_directory_.emplace();
+      if (profile_directory_->path().empty()) {
+        return Io("no directory can be made for the profile; set TMPDIR to a writable directory");
+      }
       options.EnableProfiling((profile_directory_->path() / "profile").c_str());
     }
     add_external_data(model, options);

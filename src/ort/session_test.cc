@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/files.h"
+#include "base/temporary_directory.h"
 #include "ort/test_models.h"
 
 namespace tenonnx {
@@ -183,7 +183,8 @@ TEST(SessionTest, ThreadsShareOneGraph) {
 }
 
 TEST(SessionTest, ExternalDataAreReadFromTheirMapping) {
-  const fs::path root = fs::temp_directory_path() / ("session_test-" + random_suffix());
+  const TemporaryDirectory directory;
+  const fs::path& root = directory.path();
   fs::create_directories(root / "weights");
   const std::vector<float> w = {1, 2, 3};
   std::ofstream(root / "weights/w.bin", std::ios::binary)
@@ -212,12 +213,11 @@ TEST(SessionTest, ExternalDataAreReadFromTheirMapping) {
   const auto outputs = graph->run(inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
   EXPECT_THAT(values(outputs->at("y")), ElementsAre(1, -2, 6, 0.5F, 6, -6));
-  fs::remove_all(root);
 }
 
 TEST(SessionTest, PlacementComesFromTheProfileAndLeavesNoFile) {
-  const fs::path root = fs::temp_directory_path() / ("session_test-" + random_suffix());
-  fs::create_directories(root);
+  const TemporaryDirectory directory;
+  const fs::path& root = directory.path();
   const char* before = std::getenv("TMPDIR");
   const std::string saved = before ? before : "";
   setenv("TMPDIR", root.c_str(), 1);
@@ -250,7 +250,6 @@ TEST(SessionTest, PlacementComesFromTheProfileAndLeavesNoFile) {
     setenv("TMPDIR", saved.c_str(), 1);
   else
     unsetenv("TMPDIR");
-  fs::remove_all(root);
 }
 
 TEST(SessionTest, PlacementNeedsAProfile) {

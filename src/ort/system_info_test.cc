@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-#include "base/files.h"
+#include "base/temporary_directory.h"
 #include "tenonnx/base.h"
 
 namespace tenonnx {
@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 
 class MachineFactsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() / ("system_info_test-" + random_suffix());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void write(const fs::path& relative, const std::string& text) {
     fs::create_directories((root_ / relative).parent_path());
     std::ofstream(root_ / relative) << text;
@@ -32,7 +27,8 @@ class MachineFactsTest : public testing::Test {
     const Facts list = machine_facts(root_);
     return {list.begin(), list.end()};
   }
-  fs::path root_;
+  TemporaryDirectory directory_;
+  const fs::path& root_ = directory_.path();
 };
 
 TEST_F(MachineFactsTest, ServerWithHyperThreadsAndALimit) {

@@ -4,6 +4,8 @@
 // usage: extract_peer RUNS MODEL OUTPUT INPUT,INPUT... OUTPUT,OUTPUT...
 // Loads, indexes, extracts and writes a part of a model RUNS times and prints one JSON object: the
 // milliseconds of each run, and this process's peak memory in bytes. No ONNX Runtime in it.
+#include <onnx/onnx_pb.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
