@@ -107,8 +107,18 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const fs::path& path)
   if (file.size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(nullptr, 0));
   void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) return os_error("map", path, errno);
-  return std::shared_ptr<const MappedFile>(
-      new MappedFile(static_cast<const char*>(data), file.size));
+  std::shared_ptr<MappedFile> mapped(new MappedFile(static_cast<const char*>(data), file.size));
+  // A file in more pieces than this is not sparse on purpose.
+  constexpr std::size_t kMaxHoles = 1024;
+  const auto size = static_cast<off_t>(file.size);
+  for (off_t at = 0; at < size && mapped->holes_.size() < kMaxHoles;) {
+    const off_t hole = ::lseek(fd.get(), at, SEEK_HOLE);
+    if (hole < 0 || hole >= size) break;
+    const off_t next = ::lseek(fd.get(), hole, SEEK_DATA);
+    at = next < 0 ? size : next;
+    mapped->holes_.emplace_back(hole, at);
+  }
+  return std::shared_ptr<const MappedFile>(std::move(mapped));
 }
 
 MappedFile::~MappedFile() {
@@ -121,6 +131,13 @@ void MappedFile::release(std::string_view part) const {
   const auto begin = (reinterpret_cast<std::uintptr_t>(part.data()) + kPage - 1) / kPage * kPage;
   const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / kPage * kPage;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+bool MappedFile::in_hole(std::string_view part) const {
+  const auto begin = static_cast<std::size_t>(part.data() - data_);
+  return std::any_of(holes_.begin(), holes_.end(), [&](const auto& hole) {
+    return hole.first <= begin && begin + part.size() <= hole.second;
+  });
 }
 
 std::string random_suffix() {

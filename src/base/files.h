@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tenonnx/base.h"
 
@@ -33,11 +35,14 @@ class MappedFile {
   // Lets the kernel take the pages of `part` (a part of bytes()) back; they are read again on the
   // next access. For passing once over a file that is larger than memory.
   void release(std::string_view part) const;
+  // True where the file system stores nothing for `part`: it is zeros, known without reading.
+  bool in_hole(std::string_view part) const;
 
  private:
   MappedFile(const char* data, std::size_t size) : data_(data), size_(size) {}
   const char* data_;
   std::size_t size_;
+  std::vector<std::pair<std::size_t, std::size_t>> holes_;  // [begin, end), sorted
 };
 
 // Writes beside `path`, flushes to the disk, then renames over it.

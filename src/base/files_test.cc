@@ -57,6 +57,41 @@ TEST(Files, MapsWholeFilesAndEmptyOnes) {
   EXPECT_EQ((*MappedFile::open(dir.path() / "empty"))->bytes(), "");
 }
 
+TEST(Files, HolesAreKnownAndAreZeros) {
+  const TemporaryDirectory dir;
+  write(dir.path() / "f", "x");
+  fs::resize_file(dir.path() / "f", 10 << 20);
+  const auto mapped = *MappedFile::open(dir.path() / "f");
+  EXPECT_FALSE(mapped->in_hole(mapped->bytes().substr(0, 10)));
+  // Where the file system has no holes the answer is false, which is right as well.
+  const std::string_view middle = mapped->bytes().substr(5 << 20, 1 << 20);
+  if (mapped->in_hole(middle)) {
+    EXPECT_EQ(middle, std::string(1 << 20, '\0'));
+  }
+  EXPECT_FALSE(mapped->in_hole(mapped->bytes()));
+}
+
+TEST(Files, AtomicFileInPieces) {
+  const TemporaryDirectory dir;
+  {
+    auto file = AtomicFile::create(dir.path() / "f");
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->append("ab").ok());
+    ASSERT_TRUE(file->append_zeros(3).ok());
+    ASSERT_TRUE(file->append("c").ok());
+    EXPECT_EQ(file->size(), 6u);
+    EXPECT_FALSE(fs::exists(dir.path() / "f"));
+    ASSERT_TRUE(file->commit().ok());
+    EXPECT_FALSE(file->commit().ok());
+  }
+  EXPECT_EQ(*read_file(dir.path() / "f"), std::string("ab\0\0\0c", 6));
+  {
+    auto dropped = AtomicFile::create(dir.path() / "g");
+    ASSERT_TRUE(dropped->append("x").ok());
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);
+}
+
 // The digests are those of FIPS 180-2, appendix B.
 TEST(Files, Sha256) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -60,9 +60,10 @@ class DataWriter {
     const std::uint64_t offset = file_->size();
     for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
       const std::string_view block = bytes.substr(at, kBlock);
-      TENONNX_RETURN_IF_ERROR(all_zero(block) ? file_->append_zeros(block.size())
-                                              : file_->append(block));
-      if (file != nullptr) file->release(block);
+      const bool hole = file != nullptr && file->in_hole(block);
+      TENONNX_RETURN_IF_ERROR(hole || all_zero(block) ? file_->append_zeros(block.size())
+                                                      : file_->append(block));
+      if (file != nullptr && !hole) file->release(block);
     }
     written_[key] = offset;
     return offset;
