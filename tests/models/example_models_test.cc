@@ -24,7 +24,7 @@ constexpr int kImages = 10;
 
 std::unique_ptr<LoadedGraph> load_example(const Executor& executor, const char* name) {
   const auto path = std::filesystem::path(TENONNX_TEST_SOURCE_DIR) / "examples/models" / name;
-  Result<Model> model = load_model(path);
+  Result<Model> model = Model::load(path);
   EXPECT_TRUE(model.ok()) << model.status().message();
   if (!model.ok()) return nullptr;
   auto graph = executor.load(*model, LoadOptions{});
