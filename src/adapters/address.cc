@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "adapters/address.h"
+
+#include <string>
+
+#include "adapters/sim.h"
+#include "base/status.h"
+#include "device/device.h"
+
+namespace tenonnx {
+namespace {
+
+Result<std::unique_ptr<Executor>> make_cpu(std::string_view rest) {
+  if (!rest.empty())
+    return InvalidArgument("executor 'cpu' takes nothing after it, got '{}'", rest);
+  return make_cpu_executor();
+}
+
+Result<std::unique_ptr<Executor>> make_sim(std::string_view rest) {
+  if (rest.empty()) {
+    std::string list;
+    for (const std::string& name : device_names()) {
+      const auto device = find_device(name);
+      if (device.ok() && device->arithmetic)
+        list += fmt::format("{}sim:{}", list.empty() ? "" : ", ", name);
+    }
+    return InvalidArgument("executor 'sim' needs the name of a device: there are {}",
+                           list.empty() ? "none" : list);
+  }
+  TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(rest));
+  return make_sim_executor(device);
+}
+
+struct Adapter {
+  std::string_view kind;
+  std::string_view form;
+  Result<std::unique_ptr<Executor>> (*make)(std::string_view rest);
+};
+
+constexpr Adapter kAdapters[] = {
+#define TENONNX_ADAPTER(kind, form, factory) {kind, form, &factory},
+#include "adapters/adapters.inc"
+#undef TENONNX_ADAPTER
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> make_executor(std::string_view address) {
+  const std::size_t colon = address.find(':');
+  const std::string_view kind = address.substr(0, colon);
+  std::string forms;
+  for (const Adapter& adapter : kAdapters) {
+    forms += fmt::format("{}{}", forms.empty() ? "" : ", ", adapter.form);
+    if (adapter.kind != kind) continue;
+    if (colon != std::string_view::npos && colon + 1 == address.size())
+      return InvalidArgument("executor address '{}' ends in ':'; expected {}", address,
+                             adapter.form);
+    return adapter.make(colon == std::string_view::npos ? "" : address.substr(colon + 1));
+  }
+  return InvalidArgument("unknown executor address '{}': expected one of {}", address, forms);
+}
+
+}  // namespace tenonnx

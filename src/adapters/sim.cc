@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "adapters/sim.h"
+
+#include "adapters/sim_round_op.h"
+#include "base/status.h"
+#include "ort/library.h"
+#include "ort/session.h"
+#include "passes/runner.h"
+#include "passes/sim_common.h"
+
+namespace tenonnx {
+namespace {
+
+class SimExecutor : public Executor {
+ public:
+  explicit SimExecutor(Device device)
+      : device_(std::move(device)), address_("sim:" + device_.name) {}
+
+  const std::string& address() const override { return address_; }
+
+  Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
+                                            const LoadOptions& options) const override {
+    TENONNX_RETURN_IF_ERROR(onnxruntime().status());
+    auto simulated = simulated_model(model, *device_.arithmetic);
+    if (!simulated.ok()) return simulated.status().at(address_);
+    SessionSetup setup;
+    setup.custom_ops.push_back(make_sim_ops());
+    setup.provider = address_;
+    LoadOptions unfused = options;
+    unfused.optimization = Optimization::kDisabled;
+    return load_session(*simulated, unfused, setup);
+  }
+
+  std::vector<std::pair<std::string, std::string>> versions() const override {
+    auto versions = make_cpu_executor()->versions();
+    versions.emplace_back(
+        "device file",
+        fmt::format("{} sha256 {}", device_.file.filename().string(), device_.sha256));
+    return versions;
+  }
+
+ private:
+  const Device device_;
+  const std::string address_;
+};
+
+}  // namespace
+
+Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic) {
+  Model simulated = model.clone();
+  const std::vector<std::string> fold = {"fold_constants"};
+  TENONNX_RETURN_IF_ERROR(run_passes(simulated, fold, {}).status());
+  TENONNX_RETURN_IF_ERROR(simulate(simulated, arithmetic).status());
+  return simulated;
+}
+
+Result<std::unique_ptr<Executor>> make_sim_executor(const Device& device) {
+  if (!device.arithmetic) {
+    return InvalidArgument(
+        "device '{}' ({}) has no \"arithmetic\" section: sim:{} has nothing to simulate{}",
+        device.name, device.file.string(), device.name,
+        device.is_target() ? "; it is a target, whose roles name executors" : "");
+  }
+  return std::unique_ptr<Executor>(std::make_unique<SimExecutor>(device));
+}
+
+}  // namespace tenonnx
