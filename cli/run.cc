@@ -45,7 +45,7 @@ std::string describe(const RunResult& result) {
       const bool named = d.label >= 0 && label < result.classes.size();
       text += fmt::format("  {:<16} {:.3f}  [{:.1f}, {:.1f}, {:.1f}, {:.1f}]\n",
                           named ? result.classes[label] : fmt::format("class {}", d.label), d.score,
-                          d.x0, d.y0, d.x1, d.y1);
+                          d.box.x0, d.box.y0, d.box.x1, d.box.y1);
     }
   }
   text +=
