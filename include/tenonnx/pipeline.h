@@ -84,7 +84,9 @@ class TENONNX_API Pipeline {
   // The three in a row.
   Status run(const ImageView& image, std::vector<Detection>& detections) const;
 
+  // Of the package, after init().
   const Contract& contract() const;
+  const std::string& verdict() const;  // "PASS", "FAIL", "INCONCLUSIVE"; "" before init()
   const PipelineConfig& config() const;
 
  private:

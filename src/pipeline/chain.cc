@@ -3,6 +3,7 @@
 #include "pipeline/chain.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -87,12 +88,15 @@ Result<PackageChain> PackageChain::load(const std::filesystem::path& package,
                                         const PackageChainOptions& options) {
   PackageChain chain;
   for (const Segment& segment : manifest.segments) {
+    const auto begin = std::chrono::steady_clock::now();
     auto graph = load_segment(package, segment, manifest, options);
     if (!graph.ok())
       return graph.status().at(fmt::format("segment '{}' ({})", segment.name, segment.executor));
     Loaded loaded;
     loaded.name = segment.name;
     loaded.graph = std::move(graph).value();
+    loaded.load_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     chain.segments_.push_back(std::move(loaded));
   }
   TENONNX_RETURN_IF_ERROR(chain.connect(manifest));
@@ -149,20 +153,34 @@ Status PackageChain::run(std::span<const Tensor> inputs, std::vector<Tensor>& va
   if (inputs.size() != inputs_.size())
     return InvalidArgument("{} inputs were given, the package takes {}", inputs.size(),
                            inputs_.size());
+  prepare(values);
+  for (std::size_t i = 0; i < segments_.size(); ++i)
+    TENONNX_RETURN_IF_ERROR(run_segment(i, inputs, values));
+  return {};
+}
+
+void PackageChain::prepare(std::vector<Tensor>& values) const {
   values.resize(slots_.size());
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (!values[i].defined() && slots_[i].has_rank && element_count(slots_[i].shape) > 0)
       values[i] = Tensor(slots_[i].dtype, slots_[i].shape);
-  for (const Loaded& segment : segments_) {
-    std::vector<Tensor> in, out;
-    for (const Source& source : segment.sources)
-      in.push_back(source.from_slot ? values[source.index] : inputs[source.index]);
-    for (const std::size_t slot : segment.targets) out.push_back(values[slot]);
-    const Status status = segment.graph->run(in, out);
-    if (!status.ok()) return status.at(fmt::format("segment '{}'", segment.name));
-    for (std::size_t i = 0; i < segment.targets.size(); ++i) values[segment.targets[i]] = out[i];
-  }
+}
+
+Status PackageChain::run_segment(std::size_t index, std::span<const Tensor> inputs,
+                                 std::vector<Tensor>& values) const {
+  const Loaded& segment = segments_[index];
+  std::vector<Tensor> in, out;
+  for (const Source& source : segment.sources)
+    in.push_back(source.from_slot ? values[source.index] : inputs[source.index]);
+  for (const std::size_t slot : segment.targets) out.push_back(values[slot]);
+  const Status status = segment.graph->run(in, out);
+  if (!status.ok()) return status.at(fmt::format("segment '{}'", segment.name));
+  for (std::size_t i = 0; i < segment.targets.size(); ++i) values[segment.targets[i]] = out[i];
   return {};
+}
+
+std::string PackageChain::segment_description(std::size_t segment) const {
+  return segments_[segment].graph->description();
 }
 
 }  // namespace tenonnx

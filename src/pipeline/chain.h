@@ -45,6 +45,16 @@ class PackageChain {
   // are there already where they fit, so that the second run of a thread allocates nothing.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& values) const;
 
+  // The same in steps, for whoever measures each: prepare() once, then every segment in order.
+  void prepare(std::vector<Tensor>& values) const;
+  Status run_segment(std::size_t segment, std::span<const Tensor> inputs,
+                     std::vector<Tensor>& values) const;
+  std::size_t segment_count() const { return segments_.size(); }
+  // LoadedGraph::description() of a segment.
+  std::string segment_description(std::size_t segment) const;
+  // Milliseconds that reading its file and creating its session took.
+  double segment_load_ms(std::size_t segment) const { return segments_[segment].load_ms; }
+
  private:
   // Where a segment's input comes from.
   struct Source {
@@ -54,6 +64,7 @@ class PackageChain {
   struct Loaded {
     std::string name;
     std::shared_ptr<LoadedGraph> graph;
+    double load_ms = 0;
     std::vector<Source> sources;
     std::vector<std::size_t> targets;  // slots of its outputs
   };

@@ -90,12 +90,17 @@ std::size_t frame_bytes(ImageFormat format, int width, int height) {
   return format == ImageFormat::kNv12 ? pixels / 2 * 3 : pixels * info->channels;
 }
 
-Result<Image> to_rgb(const ImageView& view) {
+Status check_view(const ImageView& view) {
   const FormatInfo* info = find(view.format);
   if (info == nullptr)
     return Unsupported("image format {} is not one of {}", static_cast<int>(view.format),
                        format_names());
-  TENONNX_RETURN_IF_ERROR(check(view, *info));
+  return check(view, *info);
+}
+
+Result<Image> to_rgb(const ImageView& view) {
+  TENONNX_RETURN_IF_ERROR(check_view(view));
+  const FormatInfo* info = find(view.format);
   const std::size_t stride = view.stride != 0 ? static_cast<std::size_t>(view.stride)
                                               : static_cast<std::size_t>(view.width) *
                                                     static_cast<std::size_t>(info->channels);

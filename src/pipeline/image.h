@@ -42,11 +42,13 @@ Result<ImageFormat> image_format_from_string(std::string_view name);
 // Bytes of a packed frame. NV12 needs even width and height. 0 for kUnknown.
 std::size_t frame_bytes(ImageFormat format, int width, int height);
 
+// Unsupported for kUnknown; InvalidArgument for an empty image, no data, more than 100 megapixels,
+// a stride below a row, an odd size of NV12. The pixels are not looked at.
+Status check_view(const ImageView& view);
+
 // Any view to packed RGB. Alpha is dropped and grey replicated, as Pillow's convert("RGB") does.
 // NV12: BT.601, limited range (what cameras deliver), by cv::cvtColor; the interleaved chroma plane
-// follows the luma plane after height * stride bytes, with the same stride. Unsupported for
-// kUnknown; InvalidArgument for an empty image, no data, more than 100 megapixels, a stride below a
-// row, an odd size of NV12.
+// follows the luma plane after height * stride bytes, with the same stride. Errors of check_view().
 Result<Image> to_rgb(const ImageView& view);
 
 // A view of an Image; valid while the image lives.

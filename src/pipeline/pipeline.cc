@@ -30,9 +30,12 @@ Status not_ready() {
 Status check_verdict(const Manifest& manifest, const PipelineConfig& config) {
   if (manifest.verdict != "FAIL" || config.allow_failed_package) return {};
   std::string failed;
-  for (const Json& check : manifest.checks)
-    if (failed.empty() && check.is_object() && check.value("verdict", "") == "FAIL")
-      failed = fmt::format(", first at check \"{}\"", check.value("name", "?"));
+  for (const Json& json : manifest.checks) {
+    const JsonReader check(json, "check");
+    const Result<std::string> verdict = check.string("verdict"), name = check.string("name");
+    if (failed.empty() && verdict.ok() && name.ok() && *verdict == "FAIL")
+      failed = fmt::format(", first at check \"{}\"", *name);
+  }
   return FailedPrecondition(
       "the package '{}' was verified and FAILED{}: what it computes is not what the model "
       "computes. "
@@ -127,6 +130,11 @@ Status Pipeline::run(const ImageView& image, std::vector<Detection>& detections)
 const Contract& Pipeline::contract() const {
   static const Contract kNone;
   return state_ ? state_->manifest.contract : kNone;
+}
+
+const std::string& Pipeline::verdict() const {
+  static const std::string kNone;
+  return state_ ? state_->manifest.verdict : kNone;
 }
 
 const PipelineConfig& Pipeline::config() const { return config_; }
