@@ -58,8 +58,8 @@ double coco_iou(const CocoBox& d, const CocoBox& g, bool crowd) {
 // One detection of one category and area range, with what became of it at every IoU threshold.
 struct Scored {
   double score = 0;
-  std::size_t image = 0;  // position among the images by rising id
-  std::size_t rank = 0;   // among the detections of its category in its image
+  std::uint32_t image = 0;  // position among the images by rising id
+  std::uint32_t rank = 0;   // among the detections of its category in its image
   std::bitset<kThresholds> matched;
   std::bitset<kThresholds> ignored;  // neither a true nor a false positive
 };
@@ -92,7 +92,8 @@ void match_group(const std::vector<const CocoResult*>& detections,
   std::vector<double> overlaps(objects.size());
   for (std::size_t i = 0; i < detections.size(); ++i) {
     const CocoResult& d = *detections[i];
-    Scored scored{d.score, image, i, {}, {}};
+    Scored scored{
+        d.score, static_cast<std::uint32_t>(image), static_cast<std::uint32_t>(i), {}, {}};
     for (std::size_t g = 0; g < objects.size(); ++g) {
       const CocoAnnotation& a = *objects[g].annotation;
       overlaps[g] = coco_iou(d.bbox, a.bbox, a.iscrowd);
@@ -148,8 +149,14 @@ std::optional<Summary> summarize(const Curve& curve, std::size_t threshold,
   double tp = 0, fp = 0;
   for (const Scored& d : curve.detections) {
     const double w = weight(d.image);
-    if (d.rank >= max_detections || w == 0) continue;
-    if (!d.ignored[threshold]) (d.matched[threshold] ? tp : fp) += w;
+    if (d.rank >= max_detections || w == 0 || d.ignored[threshold]) continue;
+    if (!d.matched[threshold]) {
+      fp += w;
+      continue;
+    }
+    tp += w;
+    // Recall rises and the interpolated precision has its maxima at true positives alone: the
+    // points between them change nothing.
     points.push_back({tp / objects, tp / (fp + tp + std::numeric_limits<double>::epsilon())});
   }
   Summary summary;
