@@ -190,6 +190,11 @@ class Extraction {
                                   : type.value_case() != onnx::TypeProto::VALUE_NOT_SET;
   }
 
+  static bool has_shape(const onnx::ValueInfoProto* info) {
+    return has_type(info) &&
+           (!info->type().has_tensor_type() || info->type().tensor_type().has_shape());
+  }
+
   Result<onnx::ValueInfoProto> boundary_info(const std::string& name) {
     for (const TensorInfo& given : options_.types)
       if (given.name == name) return to_value_info(given);
@@ -222,7 +227,14 @@ class Extraction {
   }
 
   const TensorInfo* inferred(const std::string& name) {
-    if (!infos_) infos_ = infer_shapes(model_);
+    if (!infos_) {
+      std::vector<std::string> boundary = inputs_;
+      boundary.insert(boundary.end(), outputs_.begin(), outputs_.end());
+      // Only what is not recorded: the graph outputs are, and lie behind everything.
+      std::erase_if(boundary,
+                    [&](const std::string& n) { return has_shape(index_.find(n)->info); });
+      infos_ = infer_shapes(model_, boundary);
+    }
     const auto it = infos_->find(name);
     return it == infos_->end() ? nullptr : &it->second;
   }

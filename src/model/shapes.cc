@@ -35,9 +35,28 @@ bool is_small(const onnx::TensorProto& t) {
   return bytes.ok() && *bytes <= kMaxCopied && t.data_type() != onnx::TensorProto::STRING;
 }
 
+// Which nodes lie before `tensors`; bodies' captures count.
+std::vector<bool> nodes_before(const onnx::GraphProto& graph,
+                               const std::vector<std::string>& tensors) {
+  const GraphIndex index(graph);
+  std::vector<bool> needed(static_cast<std::size_t>(graph.node_size()), false);
+  std::vector<std::string_view> stack(tensors.begin(), tensors.end());
+  while (!stack.empty()) {
+    const Value* value = index.find(stack.back());
+    stack.pop_back();
+    if (value == nullptr || value->producer < 0) continue;
+    const auto i = static_cast<std::size_t>(value->producer);
+    if (needed[i]) continue;
+    needed[i] = true;
+    for (const auto& input : graph.node(value->producer).input()) stack.push_back(input);
+    for (std::string_view name : index.captures(value->producer)) stack.push_back(name);
+  }
+  return needed;
+}
+
 // A copy of the model for inference. What is large becomes an input of the same type: inference
-// needs its shape only.
-onnx::ModelProto skeleton_of(const Model& model) {
+// needs its shape only. With `needed`, only those nodes and what they use.
+onnx::ModelProto skeleton_of(const Model& model, const std::vector<bool>* needed = nullptr) {
   const onnx::ModelProto& source = model.proto();
   const onnx::GraphProto& from = source.graph();
   onnx::ModelProto out;
@@ -49,9 +68,17 @@ onnx::ModelProto skeleton_of(const Model& model) {
   *to.mutable_input() = from.input();
   *to.mutable_output() = from.output();
   *to.mutable_value_info() = from.value_info();
+  std::unordered_set<std::string_view> used;
+  if (needed != nullptr)
+    for (int i = 0; i < from.node_size(); ++i) {
+      if (!(*needed)[static_cast<std::size_t>(i)]) continue;
+      used.insert(from.node(i).input().begin(), from.node(i).input().end());
+      for (std::string_view name : captured_names(from.node(i))) used.insert(name);
+    }
   std::unordered_set<std::string_view> inputs;
   for (const auto& input : from.input()) inputs.insert(input.name());
   for (const auto& t : from.initializer()) {
+    if (needed != nullptr && !used.contains(t.name())) continue;
     if (!is_small(t)) {
       if (!inputs.contains(t.name())) *to.add_input() = typed_input(t, t.name());
     } else if (!is_external(t)) {
@@ -62,7 +89,9 @@ onnx::ModelProto skeleton_of(const Model& model) {
       *to.add_input() = typed_input(t, t.name());
     }
   }
-  for (const auto& node : from.node()) {
+  for (int i = 0; i < from.node_size(); ++i) {
+    if (needed != nullptr && !(*needed)[static_cast<std::size_t>(i)]) continue;
+    const auto& node = from.node(i);
     const auto* value = node.op_type() == "Constant" ? find_attribute(node, "value") : nullptr;
     if (value != nullptr && value->has_t() && node.output_size() == 1 &&
         (!is_small(value->t()) || is_external(value->t())))
@@ -84,12 +113,8 @@ void infer(onnx::ModelProto& skeleton) {
   }
 }
 
-}  // namespace
-
-TensorInfos infer_shapes(const Model& model) {
+TensorInfos infer_and_collect(onnx::ModelProto skeleton) {
   TensorInfos out;
-  if (!model.proto().has_graph()) return out;
-  onnx::ModelProto skeleton = skeleton_of(model);
   infer(skeleton);
   const auto record = [&](const onnx::ValueInfoProto& value) {
     TensorInfo info = to_info(value);
@@ -101,6 +126,19 @@ TensorInfos infer_shapes(const Model& model) {
   for (const auto& value : graph.input()) record(value);
   for (const auto& t : graph.initializer()) record(typed_input(t, t.name()));
   return out;
+}
+
+}  // namespace
+
+TensorInfos infer_shapes(const Model& model) {
+  if (!model.proto().has_graph()) return {};
+  return infer_and_collect(skeleton_of(model));
+}
+
+TensorInfos infer_shapes(const Model& model, const std::vector<std::string>& tensors) {
+  if (!model.proto().has_graph()) return {};
+  const std::vector<bool> needed = nodes_before(model.proto().graph(), tensors);
+  return infer_and_collect(skeleton_of(model, &needed));
 }
 
 Status annotate_shapes(Model& model) {

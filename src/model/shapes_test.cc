@@ -109,6 +109,21 @@ TEST(Shapes, EveryTypeOfTheExampleIsKnown) {
   EXPECT_EQ(infos.at("images").shape, (Shape{1, 3, 160, 160}));
 }
 
+TEST(Shapes, OfSomeTensorsIsTheSameAsOfAll) {
+  const auto path =
+      std::filesystem::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
+  const auto model = Model::load(path);
+  const TensorInfos all = infer_shapes(*model);
+  const std::string name = "/model/model/encoder/pan_blocks.1/conv2/activation/Mul_output_0";
+  const TensorInfos some = infer_shapes(*model, {name});
+  EXPECT_LT(some.size(), all.size() / 2);
+  ASSERT_TRUE(some.contains(name));
+  for (const auto& [tensor, info] : some) {
+    EXPECT_EQ(info.dtype, all.at(tensor).dtype) << tensor;
+    EXPECT_EQ(info.shape, all.at(tensor).shape) << tensor;
+  }
+}
+
 TEST(Shapes, AnnotatingKeepsSymbols) {
   Model model = parse_model(R"(<ir_version: 10, opset_import: ["" : 20]>
     g (float[batch,3] x) => (float[batch,3] y) { h = Relu (x) y = Relu (h) })");
