@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "base/status.h"
-#include "bench/chain.h"
+#include "bench/boundary.h"
 #include "bench/timer.h"
 #include "package/manifest.h"
+#include "pipeline/chain.h"
 #include "pipeline/image.h"
 #include "pipeline/image_file.h"
 #include "pipeline/preprocess.h"
@@ -60,40 +61,65 @@ Status check_verdict(const Manifest& manifest, const BenchOptions& options) {
       "that computes something else. Time it anyway with --force.");
 }
 
+// The tensors of a boundary after a run.
+std::vector<Tensor> tensors_of(const Boundary& boundary, const PackageChain& chain,
+                               const std::vector<Tensor>& values) {
+  std::vector<Tensor> found;
+  for (const std::string& name : boundary.tensors) {
+    for (std::size_t i = 0; i < chain.slots().size(); ++i)
+      if (chain.slots()[i].name == name) found.push_back(values[i]);
+  }
+  return found;
+}
+
+Status time_boundaries(const Manifest& manifest, const PackageChain& chain,
+                       const std::vector<Tensor>& values, const BenchOptions& options,
+                       BenchResult& result) {
+  for (const Boundary& boundary : boundaries_of(manifest)) {
+    BoundaryCopy crossing(tensors_of(boundary, chain, values));
+    const Stage copy{"copy", [&]() -> Status {
+                       crossing.copy();
+                       return {};
+                     }};
+    TENONNX_ASSIGN_OR_RETURN(const auto timing,
+                             time_stages({&copy, 1}, options.warm_up, options.runs));
+    result.boundaries.push_back({manifest.segments[boundary.from].name,
+                                 manifest.segments[boundary.to].name, boundary.tensors,
+                                 crossing.bytes(), summarize(timing.total_ms)});
+  }
+  return {};
+}
+
 Status time_forward(const fs::path& package, const Manifest& manifest, const Image& image,
                     const BenchOptions& options, BenchResult& result) {
-  LoadOptions load;
-  load.intra_op_threads = options.scheduling.intra_op_threads;
-  load.inter_op_threads = options.scheduling.inter_op_threads;
-  load.spinning = options.scheduling.spinning;
+  PackageChainOptions load;
+  load.load.intra_op_threads = options.scheduling.intra_op_threads;
+  load.load.inter_op_threads = options.scheduling.inter_op_threads;
+  load.load.spinning = options.scheduling.spinning;
   TENONNX_ASSIGN_OR_RETURN(const auto preprocessor, Preprocessor::create(manifest.contract));
-  TensorMap inputs;
-  TENONNX_RETURN_IF_ERROR(preprocessor.run(view_of(image), inputs));
-  TENONNX_ASSIGN_OR_RETURN(auto chain,
-                           SegmentChain::load(package, manifest, load, std::move(inputs)));
+  TensorMap named;
+  TENONNX_RETURN_IF_ERROR(preprocessor.run(view_of(image), named));
+  TENONNX_ASSIGN_OR_RETURN(const auto chain, PackageChain::load(package, manifest, load));
+  std::vector<Tensor> inputs;
+  for (const TensorInfo& info : chain.inputs()) inputs.push_back(named[info.name]);
+  std::vector<Tensor> values;
+  chain.prepare(values);
   std::vector<Stage> stages;
-  for (std::size_t i = 0; i < chain.size(); ++i)
-    stages.push_back({"segment '" + chain.name(i) + "'", [&chain, i] { return chain.run(i); }});
+  for (std::size_t i = 0; i < chain.segment_count(); ++i) {
+    stages.push_back({"forward", [&chain, &inputs, &values, i] {
+                        return chain.run_segment(i, inputs, values);
+                      }});
+  }
   TENONNX_ASSIGN_OR_RETURN(const auto timing, time_stages(stages, options.warm_up, options.runs,
                                                           options.progress, "forward"));
   result.first_forward_ms = timing.first_ms;
   result.forward = summarize(timing.total_ms);
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    result.segments.push_back({chain.name(i), chain.executor(i), chain.description(i),
-                               chain.load_ms(i), summarize(timing.stage_ms[i])});
+  for (std::size_t i = 0; i < chain.segment_count(); ++i) {
+    const Segment& segment = manifest.segments[i];
+    result.segments.push_back({segment.name, segment.executor, chain.segment_description(i),
+                               chain.segment_load_ms(i), summarize(timing.stage_ms[i])});
   }
-  for (const Boundary& boundary : chain.boundaries()) {
-    const Stage copy{"copy", [&]() -> Status {
-                       chain.copy(boundary);
-                       return {};
-                     }};
-    TENONNX_ASSIGN_OR_RETURN(const auto copies,
-                             time_stages({&copy, 1}, options.warm_up, options.runs));
-    result.boundaries.push_back({chain.name(static_cast<std::size_t>(boundary.from)),
-                                 chain.name(static_cast<std::size_t>(boundary.to)),
-                                 boundary.tensors, boundary.bytes, summarize(copies.total_ms)});
-  }
-  return {};
+  return time_boundaries(manifest, chain, values, options, result);
 }
 
 Status time_pipeline(const fs::path& package, const Image& image, const BenchOptions& options,
