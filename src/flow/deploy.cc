@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 #include "flow/deploy.h"
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
@@ -174,6 +176,12 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
   Proof& proof = result.proof;
   for (const std::string& note : proof.notes) result.notes.push_back(note);
+  const auto applied = [](const PassReport& pass) { return pass.outcome.applied > 0; };
+  if (!proof.cut_is_right && std::any_of(result.passes.begin(), result.passes.end(), applied))
+    result.notes.push_back(
+        "passes changed the graph before the cut; deploy with --no-fold-constants to see whether "
+        "the "
+        "difference is theirs");
 
   step("write");
   manifest.target = device.name;

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "adapters/diagnose.h"
 #include "base/status.h"
+#include "device/device.h"
 #include "flow/cut_proof.h"
 #include "flow/segments.h"
+#include "pipeline/size_order.h"
 
 namespace tenonnx {
 namespace {
@@ -66,6 +69,8 @@ class Prover {
     if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok())
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
+    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && request_.source != nullptr)
+      diagnose();
     return std::move(proof_);
   }
 
@@ -81,6 +86,13 @@ class Prover {
       report("load references", 1, 2);
       TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
       report("load references", 2, 2);
+    }
+    if (request_.source != nullptr && contract_.size) {
+      TENONNX_ASSIGN_OR_RETURN(std::string note,
+                               check_size_order(contract_, [this](const TensorMap& inputs) {
+                                 return whole_->run(inputs);
+                               }));
+      proof_.notes.push_back(std::move(note));
     }
     if (!request_.labels.empty() && !inputs_.is_random()) {
       TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
@@ -160,6 +172,12 @@ class Prover {
     Observation reference = whole;
     reference.boundaries = parts_observation_.boundaries;
     TENONNX_RETURN_IF_ERROR(comparison_.add(input.name, reference, candidate));
+    // NaN, which is no comparison's winner, is the worst there is.
+    const double cosine = scores_cosine(reference.detections, candidate.detections);
+    if (!(cosine >= worst_cosine_)) {
+      worst_cosine_ = cosine;
+      worst_input_ = proof_.input_hashes.size() - 1;
+    }
     if (labelled_ && !labelled_->add(input.name, reference.detections, candidate.detections))
       unlabelled.push_back(input.name);
     proof_.evidence.push_back({input.name, input.width, input.height, input.sha256,
@@ -180,6 +198,41 @@ class Prover {
     if (!ran.ok()) return ran.status();
     proof_.placement = profiled.placement();
     report("placement", 1, 1);
+    return {};
+  }
+
+  // Where a failure of a simulated device begins, on the input that came out worst. It explains a
+  // verdict that stands already: what goes wrong here is a note.
+  void diagnose() {
+    report("diagnose", 0, 0);
+    const Status status = diagnose_worst();
+    if (!status.ok()) proof_.notes.push_back("no diagnosis: " + status.message());
+  }
+
+  Status diagnose_worst() {
+    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(worst_input_));
+    TENONNX_ASSIGN_OR_RETURN(const Observation parts, parts_->run(input.tensors));
+    constexpr std::string_view kSim = "sim:";
+    for (const Segment& segment : segments_) {
+      if (!segment.executor.starts_with(kSim)) continue;
+      TENONNX_ASSIGN_OR_RETURN(const Device device,
+                               find_device(segment.executor.substr(kSim.size())));
+      TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(request_.package / segment.file));
+      TensorMap feeds;
+      for (const TensorInfo& info : segment.inputs) {
+        const auto given = input.tensors.find(info.name);
+        feeds.emplace(info.name, given != input.tensors.end() ? given->second
+                                                              : parts.boundaries.at(info.name));
+      }
+      TENONNX_ASSIGN_OR_RETURN(const auto beyond, first_beyond_range(model, feeds, device));
+      if (beyond) {
+        proof_.first_bad_tensor = beyond->tensor;
+        proof_.diagnosis =
+            fmt::format("first beyond the range of {} (segment '{}', '{}'): {}", segment.executor,
+                        segment.name, input.name, to_string(*beyond));
+        return {};
+      }
+    }
     return {};
   }
 
@@ -280,6 +333,8 @@ class Prover {
   ChainComparison comparison_;
   CutProof cut_;
   Observation parts_observation_;
+  double worst_cosine_ = 2;  // above every cosine
+  std::size_t worst_input_ = 0;
   Status init_error_, forward_error_;
   Proof proof_;
 };

@@ -138,7 +138,6 @@ TEST_F(PackageTest, RefusesALinkOrDirectoryInPlaceOfAFile) {
 
 TEST_F(PackageTest, RefusesPathsThatLeaveThePackage) {
   std::ofstream(root_ / "outside") << "x";
-  fs::create_symlink(root_, package() / "up");
   for (const std::string path : {"../outside", "/etc/passwd", "evidence/../../outside"})
     EXPECT_THAT(error_after([&](Json& m) { m["files"][2]["path"] = path; }), HasSubstr(path + "'"))
         << path;
@@ -165,7 +164,8 @@ TEST_F(PackageTest, RefusesALinkThatLeavesThePackage) {
 
 TEST_F(PackageTest, RefusesPathsThatAreNotPlain) {
   for (const std::string path : {"./decoder.onnx", "evidence//checks.json", "manifest.json"})
-    EXPECT_THAT(error_after([&](Json& m) { m["files"][1]["path"] = path; }), HasSubstr(path));
+    EXPECT_THAT(error_after([&](Json& m) { m["files"][2]["path"] = path; }),
+                AllOf(HasSubstr("'" + path + "'"), HasSubstr("is not the plain path")));
 }
 
 TEST_F(PackageTest, NamesBothSchemaVersions) {

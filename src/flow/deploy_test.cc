@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// What deploy and verify do with wrong input, and without images. The whole story, with images:
+// tests/deploy.
+#include "flow/deploy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/npy.h"
+#include "base/temporary_directory.h"
+#include "flow/verify.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const fs::path kModel =
+    fs::path(TENONNX_TEST_SOURCE_DIR) / "examples" / "models" / "shapes_deimv2.onnx";
+
+class Deploy : public ::testing::Test {
+ protected:
+  DeployOptions options() const {
+    DeployOptions out;
+    out.model = kModel;
+    out.out = package_;
+    out.random_inputs = 1;
+    return out;
+  }
+  std::string error(const DeployOptions& options) const {
+    const auto result = deploy(options);
+    // Nothing half-written, whatever went wrong.
+    if (!result.ok() && !fs::exists(package_)) {
+      for (const auto& entry : fs::directory_iterator(temporary_.path()))
+        EXPECT_FALSE(entry.is_directory()) << entry.path();
+    }
+    return result.ok() ? "" : result.status().message();
+  }
+
+  TemporaryDirectory temporary_;
+  const fs::path package_ = temporary_.path() / "pkg";
+};
+
+TEST_F(Deploy, WithoutImagesIsInconclusiveAndSaysSo) {
+  const auto result = deploy(options());
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->manifest.verdict, "INCONCLUSIVE") << describe(*result);
+  EXPECT_THAT(describe(*result), HasSubstr("random values"));
+  EXPECT_EQ(result->cut_origin, "the contract");
+  const auto package = read_package(package_);
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  EXPECT_EQ(package->verdict, "INCONCLUSIVE");
+  ASSERT_EQ(package->stages.size(), 4u);
+  for (const StageStatus& stage : package->stages) EXPECT_EQ(stage.status, "ok") << stage.stage;
+  ASSERT_EQ(package->boundaries.size(), 3u);
+  EXPECT_EQ(package->boundaries[2].first, "feature_2");
+  EXPECT_THAT(package->boundaries[2].second, HasSubstr("pan_blocks.1"));
+  // No path of this machine is in what is written.
+  for (const char* file : {"manifest.json", "evidence/checks.json", "evidence/images.json",
+                           "evidence/detections.json"})
+    EXPECT_EQ(read_file(package_ / file)->find(temporary_.path().string()), std::string::npos)
+        << file;
+
+  // The same again gives the same bytes.
+  const std::string before = *sha256_file(package_ / "manifest.json");
+  DeployOptions again = options();
+  EXPECT_THAT(error(again), HasSubstr("--force"));
+  again.force = true;
+  ASSERT_TRUE(deploy(again).ok());
+  EXPECT_EQ(*sha256_file(package_ / "manifest.json"), before);
+}
+
+TEST_F(Deploy, RefusesWhatCannotBeRight) {
+  DeployOptions o = options();
+  o.target = "nowhere";
+  EXPECT_THAT(error(o), AllOf(HasSubstr("nowhere"), HasSubstr("sim-htp")));
+  o = options();
+  o.target = "htp-v73";
+  EXPECT_THAT(error(o), HasSubstr("not a target"));
+  o = options();
+  o.model = temporary_.path() / "no.onnx";
+  EXPECT_THAT(error(o), HasSubstr("no.onnx"));
+  o = options();
+  o.images = temporary_.path() / "no-images";
+  EXPECT_THAT(error(o), HasSubstr("no-images"));
+  o = options();
+  o.cut = "no_such_tensor";
+  EXPECT_THAT(error(o), AllOf(HasSubstr("the cut of --cut"), HasSubstr("no_such_tensor")));
+  o = options();  // one of three features: the others go around it
+  o.cut = "/model/model/encoder/pan_blocks.1/conv2/activation/Mul_output_0";
+  EXPECT_THAT(error(o), HasSubstr("the cut of --cut"));
+}
+
+TEST_F(Deploy, AContractThatContradictsTheGraphIsRefused) {
+  fs::copy_file(kModel, temporary_.path() / "m.onnx");
+  std::string text = *read_file(kModel.parent_path() / "shapes_deimv2.contract.json");
+  const std::string from = "160, 160";
+  text.replace(text.find(from), from.size(), "320, 320");
+  std::ofstream(temporary_.path() / "m.contract.json") << text;
+  DeployOptions o = options();
+  o.model = temporary_.path() / "m.onnx";
+  EXPECT_THAT(error(o), AllOf(HasSubstr("m.contract.json"), HasSubstr("320")));
+}
+
+TEST_F(Deploy, WithoutAContractItIsGuessedAndTheGraphStaysWhole) {
+  fs::copy_file(kModel, temporary_.path() / "m.onnx");
+  DeployOptions o = options();
+  o.model = temporary_.path() / "m.onnx";
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->contract_origin, "guessed from the graph");
+  EXPECT_THAT(result->cut_origin, HasSubstr("nothing names a cut"));
+  ASSERT_EQ(result->manifest.segments.size(), 1u);
+  EXPECT_EQ(result->manifest.segments[0].name, "model");
+  EXPECT_THAT(describe(*result), HasSubstr("note: contract:"));
+}
+
+TEST_F(Deploy, VerifyRefusesDamageVersionsAndWrongInputs) {
+  ASSERT_TRUE(deploy(options()).ok());
+  VerifyOptions v;
+  v.package = package_;
+  auto result = verify(v);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+
+  const auto with_tensors = [&](TensorMap tensors) {
+    v.tensors = temporary_.path() / "inputs.npz";
+    EXPECT_TRUE(write_npz(v.tensors, tensors).ok());
+    const auto verified = verify(v);
+    return verified.ok() ? "" : verified.status().message();
+  };
+  const Tensor size = Tensor::from<std::int64_t>(DType::kInt64, {1, 2}, {160, 160});
+  const Tensor image(DType::kFloat32, {1, 3, 160, 160});
+  EXPECT_EQ(with_tensors({{"images", image}, {"orig_target_sizes", size}}), "");
+  EXPECT_THAT(with_tensors({{"images", Tensor(DType::kFloat64, {1, 3, 160, 160})},
+                            {"orig_target_sizes", size}}),
+              AllOf(HasSubstr("images"), HasSubstr("float64"), HasSubstr("float32")));
+  EXPECT_THAT(with_tensors({{"images", Tensor(DType::kFloat32, {1, 3, 80, 160})},
+                            {"orig_target_sizes", size}}),
+              AllOf(HasSubstr("[1,3,80,160]"), HasSubstr("[1,3,160,160]")));
+  EXPECT_THAT(with_tensors({{"images", Tensor(DType::kFloat32, {1, 160, 160, 3})},
+                            {"orig_target_sizes", size}}),
+              AllOf(HasSubstr("[1,160,160,3]"), HasSubstr("NHWC")));
+  EXPECT_THAT(with_tensors({{"images", image}}), HasSubstr("orig_target_sizes"));
+  v.tensors.clear();
+
+  // Another runtime: every file is right, and the manifest says that it was proved with that one.
+  Json json = *read_json_file(package_ / "manifest.json");
+  json["versions"]["onnxruntime"] = "1.28.0";
+  ASSERT_TRUE(write_json_file(package_ / "manifest.json", json).ok());
+  result = verify(v);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.status().message(),
+              AllOf(HasSubstr("onnxruntime"), HasSubstr("proved with 1.28.0"),
+                    HasSubstr("--allow-version-mismatch")));
+  v.allow_version_mismatch = true;
+  result = verify(v);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->version_differences.size(), 1u);
+
+  std::string bytes = *read_file(package_ / "decoder.onnx");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(package_ / "decoder.onnx", std::ios::binary) << bytes;
+  result = verify(v);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.status().message(), HasSubstr("'decoder.onnx' has SHA-256"));
+}
+
+}  // namespace
+}  // namespace tenonnx
