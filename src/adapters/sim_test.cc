@@ -171,13 +171,17 @@ TEST(SimHtp, TheSamplingGridIsRounded) {
     g (float[1,1,2,2] x, float[1,1,1,2] grid) => (float[1,1,1,1] y) {
       y = GridSample <align_corners = 1> (x, grid)
     })");
-  const Tensor x = floats({1, 1, 2, 2}, {0, 1024, 0, 1024});
-  // x goes from 0 to 1024 as the grid goes from -1 to 1.
-  const float place = 0.30005F;
+  // From -665.5 to 358.5 as the grid goes from -1 to 1: the result is near 0, where float16 is
+  // fine.
+  const Tensor x = floats({1, 1, 2, 2}, {-665.5F, 358.5F, -665.5F, 358.5F});
+  const float place = 0.3001F;  // 1229 * 2^-12 in float16, which gives 0.125; exact is 0.151
   const auto y =
       values(run_on_htp(model, {{"x", x}, {"grid", floats({1, 1, 1, 2}, {place, 0})}}), "y");
-  EXPECT_EQ(y[0], half((half(place) + 1.0) * 512));
-  EXPECT_NE(half((place + 1.0) * 512), y[0]);
+  // The interpolation in float32 is off by its rounding at 665: 2^-14 a step.
+  EXPECT_NEAR(y[0], 0.125, 4 * 0x1p-14);
+  EXPECT_NEAR(
+      values(run_on_cpu(model, {{"x", x}, {"grid", floats({1, 1, 1, 2}, {place, 0})}}), "y")[0],
+      0.1512, 4 * 0x1p-14);
 }
 
 // Larger than a piece of work of one thread, in place and not.

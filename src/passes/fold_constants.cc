@@ -15,7 +15,8 @@
 // - Constant nodes become initializers of the same name. A value that is a graph output stays a
 //   Constant node, so that the output keeps a producer.
 // - Nodes and initializers that nothing uses go.
-// - Bodies of If/Loop/Scan are folded too; constants of outer graphs count there.
+// - Bodies of If/Loop/Scan are folded too; constants of outer graphs count there. An If whose
+//   condition is constant is replaced by the nodes of its branch.
 //
 // Names of tensors and remaining nodes stay. Class bitwise: the values are those of the kernels
 // that would have run.
@@ -29,6 +30,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -40,6 +42,7 @@
 #include "model/tensor_proto.h"
 #include "passes/fold_region.h"
 #include "passes/inference.h"
+#include "passes/inline_branch.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 
@@ -255,7 +258,9 @@ class Folder {
   Status fold(onnx::GraphProto& graph, const Scope* outer) {
     Scope scope;
     scope.graph = &graph;
-    scope.types = &inference_->graphs[static_cast<std::size_t>(indices_.at(&graph))];
+    const auto index = indices_.find(&graph);
+    if (index == indices_.end()) return Internal("fold_constants: a body moved");
+    scope.types = &inference_->graphs[static_cast<std::size_t>(index->second)];
     scope.outer = outer;
     fold_shapes(scope);
     while (true) {
@@ -263,6 +268,17 @@ class Folder {
       if (!again) break;
     }
     fill(scope);
+    const auto condition = [&](std::string_view name) -> std::optional<bool> {
+      const onnx::TensorProto* t = scope.constant(name);
+      if (t == nullptr || t->data_type() != onnx::TensorProto::BOOL) return {};
+      const auto value = model_.tensor(*t);
+      if (!value.ok() || value->size() != 1) return {};
+      return value->data<std::uint8_t>()[0] != 0;
+    };
+    if (inline_branches(model_.mutable_proto(), graph, condition) > 0) {
+      changed_ = true;
+      return {};  // what is inferred of this graph and its bodies is out of date
+    }
     for (onnx::NodeProto& node : *graph.mutable_node()) {
       for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
         if (attribute.has_g()) TENONNX_RETURN_IF_ERROR(fold(*attribute.mutable_g(), &scope));

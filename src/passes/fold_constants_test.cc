@@ -163,6 +163,41 @@ TEST(FoldConstants, BodiesOfIfAndLoop) {
   expect_identical(before, run_on_cpu(model, inputs));
 }
 
+// As rope's tile and squeeze(dim) leave it: the condition follows from a static shape. The names of
+// the branch stay unless another branch has them too.
+TEST(FoldConstants, AnIfWithAConstantConditionIsItsBranch) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,4] x) => (float[A,B] y, float[C] z, float[C] z2, float[4] v)
+    <int64 zero = {0}, int64 one = {1}, int64[1] axis = {0}, float[4] w = {1, 2, 3, 4}> {
+      s = Shape (x)
+      n = Gather (s, zero)
+      c = Equal (n, one)
+      not_c = Not (c)
+      y = If (not_c) <
+        then_branch = t () => (float[A,B] a) { a = Neg (x) },
+        else_branch = e () => (float[A,B] b) { k = Exp (x)
+          b = Add (k, x) }
+      >
+      z, z2 = If (c) <
+        then_branch = t2 () => (float[C] d, float[C] d) { k = Abs (x)
+          d = Squeeze (k, axis) },
+        else_branch = e2 () => (float[C] f, float[C] f) { f = Flatten (x) }
+      >
+      v = If (c) <
+        then_branch = t3 () => (float[4] w3) { w3 = Identity (w) },
+        else_branch = e3 () => (float[4] w4) { w4 = Neg (w) }
+      >
+    })");
+  const TensorMap inputs = {{"x", ramp({1, 4})}};
+  const TensorMap before = run_on_cpu(model, inputs);
+  run_pass(model, "fold_constants");
+  EXPECT_EQ(
+      op_counts(model),
+      (std::map<std::string, int>{
+          {"Exp", 1}, {"Add", 1}, {"Abs", 1}, {"Squeeze", 1}, {"Identity", 1}, {"Constant", 1}}));
+  expect_identical(before, run_on_cpu(model, inputs));
+}
+
 TEST(FoldConstants, TheSizeLimit) {
   // 512 x 1024 floats are 2 MiB, made of 4 KiB.
   constexpr const char* kText = R"(<ir_version: 8, opset_import: ["" : 17]>

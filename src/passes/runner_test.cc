@@ -58,8 +58,9 @@ TEST(PassTable, RunOrderFollowsTheStages) {
 
 TEST(PassTable, TheCommittedPageIsTheGeneratedOne) {
   const fs::path file = kSource / "docs/reference/passes.md";
-  if (std::getenv("TENONNX_WRITE_DOCS") != nullptr)  // tools/gen_docs
+  if (std::getenv("TENONNX_WRITE_DOCS") != nullptr) {  // tools/gen_docs
     ASSERT_TRUE(write_file_atomic(file, passes_page()).ok());
+  }
   const auto page = read_file(file);
   ASSERT_TRUE(page.ok()) << page.status().message();
   EXPECT_EQ(*page, passes_page()) << "run tools/gen_docs";
