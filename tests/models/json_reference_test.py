@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The tenonnx authors
+"""usage: json_reference_test.py ROOT TENONNX
+
+docs/reference/json.md names exactly the fields that each command prints with --json.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
+ROOT, TENONNX = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1)
+MODEL = ROOT / "examples/models/shapes_deimv2.onnx"
+
+
+def documented_fields(text):
+    """{command: names in the first column of the table below '<!-- keys: command -->'}."""
+    found = {}
+    for match in re.finditer(r"<!-- keys: ([\w ]+) -->\n((?:\|.*\n)+)", text):
+        rows = match[2].splitlines()[2:]
+        names = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in rows]
+        found[match[1]] = {name for row in names for name in row}
+    return found
+
+
+class JsonReference(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.documented = documented_fields((ROOT / "docs/reference/json.md").read_text())
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.folder.name)
+        # The two that the others need.
+        cls.printed = {}
+        cls.call("data shapes", "data", "shapes", "--count", "2", "--seed", "1000000", "-o", "images")
+        cls.call("deploy", "deploy", MODEL, "--target", "cpu", "--images", "images", "-o", "package")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def call(cls, name, *arguments, codes=(0,)):
+        command = [TENONNX, *map(str, arguments), "--json", "--quiet"]
+        done = subprocess.run(command, cwd=cls.work, capture_output=True, text=True)
+        if done.returncode not in codes:
+            raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stderr}")
+        cls.printed[name] = json.loads(done.stdout)
+
+    def compare(self, name, optional=()):
+        printed = self.printed[name]
+        self.assertEqual(printed["schema_version"], 1)
+        documented = self.documented[name] - set(optional)
+        self.assertEqual(set(printed) - set(optional), documented)
+
+    def test_data(self):
+        # The table of data has its fields in one row.
+        self.compare("data shapes")
+
+    def test_deploy(self):
+        self.compare("deploy")
+        check = self.printed["deploy"]["manifest"]["checks"][0]
+        self.assertLessEqual(
+            {"name", "value", "comparison", "limit", "limit_origin", "verdict"}, set(check)
+        )
+
+    def test_inspect(self):
+        self.call("inspect", "inspect", MODEL)
+        self.compare("inspect")
+
+    def test_split(self):
+        cut = json.loads(MODEL.with_suffix(".contract.json").read_text())["cut"]
+        self.call("split", "split", MODEL, "--at", ",".join(cut), "-o", "parts")
+        self.compare("split")
+        self.assertEqual(
+            set(self.printed["split"]["boundaries"][0]),
+            {"name", "source", "dtype", "shape", "bytes"},
+        )
+
+    def test_verify(self):
+        self.call("verify", "verify", "package")
+        self.compare("verify", optional=("summary",))
+        self.call("verify", "verify", "package", "--images", "images", "--model", MODEL)
+        self.compare("verify")
+
+    def test_run(self):
+        self.call("run", "run", "package", "images", "-o", "out")
+        self.compare("run")
+        image = self.printed["run"]["images"][0]
+        self.assertEqual(
+            set(image), {"name", "image_id", "width", "height", "drawn", "detections"}
+        )
+        self.assertEqual(set(image["detections"][0]), {"label", "class", "score", "box"})
+
+    def test_bench(self):
+        self.call("bench", "bench", "package", "--runs", "3", "--warm-up", "1")
+        self.compare("bench")
+        forward = self.printed["bench"]["forward"]
+        self.assertEqual(
+            set(forward), {"scope", "first_run", "latency", "segments", "boundaries"}
+        )
+        self.assertEqual(set(forward["latency"]), {"runs", "min", "p50", "p95", "p99"})
+
+    def test_doctor(self):
+        self.call("doctor", "doctor", codes=(0, 1))
+        self.compare("doctor")
+
+    def test_every_command_is_documented(self):
+        table = (ROOT / "cli/commands.inc").read_text()
+        commands = set(re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M))
+        self.assertEqual({name.split()[0] for name in self.documented}, commands)
+
+
+if __name__ == "__main__":
+    unittest.main()
