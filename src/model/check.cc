@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/status.h"
+#include "model/check_operators.h"
 #include "model/graph.h"
 #include "model/model.h"
 #include "model/tensor_proto.h"
@@ -228,6 +229,7 @@ Status check_proto(const onnx::ModelProto& model, std::string_view where) {
     if (!model.has_graph()) return DataLoss("there is no graph; the file may be cut off");
     TENONNX_RETURN_IF_ERROR(check_graph(model.graph(), nullptr));
     TENONNX_RETURN_IF_ERROR(check_functions(model));
+    TENONNX_RETURN_IF_ERROR(check_operators(model));
     Status status;
     for_each_tensor(model, [&](const TensorProto& t) {
       if (status.ok()) status = check_tensor(t);

@@ -18,7 +18,8 @@ class Model;
 
 // IR and opset within what ONNX Runtime 1.29 takes, a graph, one producer for every tensor, no
 // dangling input (also in If/Loop/Scan bodies and in functions), no cycle, every graph output made,
-// every tensor's data as long as its shape says. Names the tensor and the nodes. The nodes must be
+// every tensor's data as long as its shape says, every node as its operator's schema wants it
+// (check_operators.h). Names the tensor and the nodes. The nodes must be
 // sorted already.
 Status check_model(const Model& model, std::string_view where);
 

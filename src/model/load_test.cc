@@ -213,6 +213,25 @@ TEST(Load, DataThatDoesNotFillItsShape) {
   EXPECT_THAT(status_of(proto).message(), HasSubstr("impossible shape"));
 }
 
+TEST(Load, NodesThatAreNotAsTheirSchemaWants) {
+  const auto message = [](const std::string& node) {
+    return status_of(R"(<ir_version: 10, opset_import: ["" : 20, "com.acme" : 1]>
+        g (float[2] x) => (float[2] y) { [n] y = )" +
+                     node + " }")
+        .message();
+  };
+  EXPECT_EQ(message("Relu (x)"), "");
+  EXPECT_EQ(message("com.acme.Anything <k = 1> (x, x, x)"), "");
+  EXPECT_EQ(message("SimplifiedLayerNormalization (x, x)"), "") << "ONNX Runtime's own";
+  EXPECT_THAT(message("Add (x)"), HasSubstr("m.onnx: Add 'n' is not valid"));
+  EXPECT_THAT(message("Relu <alpha = 1> (x)"), HasSubstr("alpha"));
+  EXPECT_THAT(message("Cast (x)"), HasSubstr("'to'"));
+  EXPECT_THAT(message("Upsample (x, x)"), HasSubstr("deprecated"));
+  EXPECT_EQ(message("com.other.Thing (x)"),
+            "m.onnx: com.other.Thing 'n' is of the domain 'com.other', which the model does not "
+            "import");
+}
+
 class ExternalTest : public ::testing::Test {
  protected:
   // kSmall with `w` in w.bin at offset 4096; 32 bytes, as the shape says.
