@@ -119,12 +119,12 @@ Result<DecodedFile> decode_jpeg(std::string_view bytes, std::string_view where) 
   d.errors.base.emit_message = on_message;
   if (setjmp(d.errors.jump) == 0)
     run(d, bytes, where);
-  else
+  else if (!d.errors.truncated)
     d.status = DataLoss("{}: a JPEG that cannot be decoded: {}", where, d.errors.message);
   jpeg_destroy_decompress(&d.info);
   TENONNX_RETURN_IF_ERROR(d.status);
   if (d.errors.truncated)
-    return DataLoss("{}: the JPEG is truncated: it ends after {} bytes, before its last row", where,
+    return DataLoss("{}: the JPEG is truncated: it ends after {} bytes, too early", where,
                     bytes.size());
   if (d.errors.hole) return DataLoss("{}: the JPEG is damaged: image data is missing", where);
   return DecodedFile{std::move(d.image), d.orientation};
