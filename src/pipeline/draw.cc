@@ -62,20 +62,47 @@ int to_pixel(float value, int factor, int limit) {
       std::clamp(value * static_cast<float>(factor), 0.0F, static_cast<float>(limit - 1))));
 }
 
-void draw_label(cv::Mat& canvas, const cv::Rect& box, const std::string& text,
-                const cv::Scalar& colour, const Style& style) {
-  int baseline = 0;
-  const cv::Size size = cv::getTextSize(text, kFont, style.scale, style.stroke, &baseline);
-  const int width = size.width + 2 * style.padding;
-  const int height = size.height + baseline + 2 * style.padding;
-  // Above the box; inside its upper edge where there is no room above.
-  int y = box.y - height;
-  if (y < 0) y = box.y;
-  y = std::clamp(y, 0, std::max(0, canvas.rows - height));
-  const int x = std::clamp(box.x, 0, std::max(0, canvas.cols - width));
-  cv::rectangle(canvas, {x, y}, {x + width - 1, y + height - 1}, colour, cv::FILLED);
-  cv::putText(canvas, text, {x + style.padding, y + style.padding + size.height}, kFont,
-              style.scale, text_colour(colour), style.stroke, cv::LINE_AA);
+struct Label {
+  std::string text;
+  cv::Rect area;
+  int baseline = 0;  // of the text, from the top of the area
+  cv::Scalar colour;
+};
+
+// Above the box, below it, inside its upper edge, or at its right end: the first place that lies
+// on the canvas and covers no label that is there already; else above, covering it.
+cv::Point place_label(const cv::Size& canvas, const cv::Rect& box, const cv::Size& size,
+                      const std::vector<Label>& placed) {
+  const auto on_canvas = [&](int x, int y) {
+    return cv::Point(std::clamp(x, 0, std::max(0, canvas.width - size.width)),
+                     std::clamp(y, 0, std::max(0, canvas.height - size.height)));
+  };
+  const int right = box.x + box.width - size.width, bottom = box.y + box.height;
+  for (const cv::Point at : {cv::Point(box.x, box.y - size.height), cv::Point(box.x, bottom),
+                             cv::Point(box.x, box.y), cv::Point(right, box.y - size.height),
+                             cv::Point(right, bottom), cv::Point(right, bottom - size.height)}) {
+    const cv::Rect area(on_canvas(at.x, at.y), size);
+    const bool is_free = std::none_of(placed.begin(), placed.end(), [&](const Label& label) {
+      return (label.area & area).area() > 0;
+    });
+    if (area.tl() == at && is_free) return at;
+  }
+  return on_canvas(box.x, box.y - size.height);
+}
+
+Label make_label(const cv::Mat& canvas, const cv::Rect& box, const std::string& text,
+                 const cv::Scalar& colour, const Style& style, const std::vector<Label>& placed) {
+  int descent = 0;
+  const cv::Size size = cv::getTextSize(text, kFont, style.scale, style.stroke, &descent);
+  const cv::Size area(size.width + 2 * style.padding, size.height + descent + 2 * style.padding);
+  const cv::Point at = place_label(canvas.size(), box, area, placed);
+  return {text, cv::Rect(at, area), style.padding + size.height, colour};
+}
+
+void draw_label(cv::Mat& canvas, const Label& label, const Style& style) {
+  cv::rectangle(canvas, label.area, label.colour, cv::FILLED);
+  cv::putText(canvas, label.text, label.area.tl() + cv::Point(style.padding, label.baseline), kFont,
+              style.scale, text_colour(label.colour), style.stroke, cv::LINE_AA);
 }
 
 }  // namespace
@@ -117,10 +144,15 @@ Result<Image> draw_detections(const Image& image, std::span<const Detection> det
       boxes.emplace_back(upper, lower);
       cv::rectangle(canvas, upper, lower, colour_of(detection->label), style.line);
     }
-    for (std::size_t i = 0; i < order.size(); ++i)
-      draw_label(canvas, boxes[i],
-                 fmt::format("{} {:.2f}", class_name(classes, order[i]->label), order[i]->score),
-                 colour_of(order[i]->label), style);
+    // The best choose their places first.
+    std::vector<Label> labels;
+    for (std::size_t i = order.size(); i-- > 0;)
+      labels.push_back(make_label(
+          canvas, boxes[i],
+          fmt::format("{} {:.2f}", class_name(classes, order[i]->label), order[i]->score),
+          colour_of(order[i]->label), style, labels));
+    for (auto label = labels.rbegin(); label != labels.rend(); ++label)
+      draw_label(canvas, *label, style);
   } catch (const std::exception& error) {
     return Internal("OpenCV could not draw on an image of {} x {}: {}", out.width, out.height,
                     error.what());
