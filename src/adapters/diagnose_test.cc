@@ -63,7 +63,7 @@ TEST(FirstBeyondRange, NamesTheFirstOfSeveral) {
   EXPECT_EQ((*found)->count, 2);
   EXPECT_THAT(to_string(**found), AllOf(HasSubstr("'b' of Mul 'node_1' reaches 500000"),
                                         HasSubstr("131008 as an element-wise result")));
-  EXPECT_FALSE(first_beyond_range(model, {{"x", floats({2}, {0.1F, 0})}}, htp())->has_value());
+  EXPECT_FALSE(first_beyond_range(model, {{"x", floats({2}, {1e-5F, 0})}}, htp())->has_value());
 }
 
 // What an element-wise result keeps, the operand of a product does not.

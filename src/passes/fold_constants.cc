@@ -228,7 +228,8 @@ class Folder {
   void promote_constants(onnx::GraphProto& graph) {
     const auto outputs = output_names(graph);
     erase_nodes(graph, [&](const onnx::NodeProto& node) {
-      if (node.op_type() != "Constant" || outputs.contains(node.output(0))) return false;
+      if (node.op_type() != "Constant" || node.output_size() != 1) return false;
+      if (outputs.contains(node.output(0))) return false;
       onnx::TensorProto value;
       if (!constant_value(node, value)) return false;
       *graph.add_initializer() = std::move(value);
@@ -312,7 +313,7 @@ class Folder {
       if (name.empty() || node.op_type() == "Constant") return false;
       Tensor value;
       const bool is_shape = node.op_type() == "Shape";
-      if (is_shape || node.op_type() == "Size") {
+      if ((is_shape || node.op_type() == "Size") && node.input_size() == 1) {
         const InferredType* type = type_seen(scope, node.input(0));
         if (type != nullptr && type->is_static())
           value = is_shape

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
+#include <unordered_set>
 
 #include "model/graph.h"
 
@@ -43,7 +45,14 @@ onnx::ModelProto light_copy(const onnx::ModelProto& proto) {
   *to.mutable_node() = from.node();
   *to.mutable_input() = from.input();
   *to.mutable_output() = from.output();
-  *to.mutable_value_info() = from.value_info();
+  // What is recorded of a tensor that inference can find itself may be that of the exporter's
+  // example, static where the graph is dynamic: it is not taken. Other domains have nothing else.
+  std::unordered_set<std::string_view> recorded_only;
+  for (const onnx::NodeProto& node : from.node())
+    if (!normalized_domain(node.domain()).empty())
+      recorded_only.insert(node.output().begin(), node.output().end());
+  for (const onnx::ValueInfoProto& info : from.value_info())
+    if (recorded_only.contains(info.name())) *to.add_value_info() = info;
   for (const onnx::TensorProto& t : from.initializer()) add_light(t, *to.add_initializer());
   return copy;
 }

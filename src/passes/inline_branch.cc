@@ -85,6 +85,7 @@ int inline_branches(onnx::ModelProto& model, onnx::GraphProto& graph,
                     const std::function<std::optional<bool>(std::string_view)>& condition) {
   const auto taken = [&](const onnx::NodeProto& node) -> const onnx::GraphProto* {
     if (node.op_type() != "If" || !normalized_domain(node.domain()).empty()) return nullptr;
+    if (node.input_size() != 1) return nullptr;
     const std::optional<bool> value = condition(node.input(0));
     if (!value) return nullptr;
     const onnx::AttributeProto* branch =
