@@ -3,7 +3,7 @@
 //
 // How long a package takes, on this machine, in the sessions that ship, and with nothing else
 // alive: no reference and no second set of sessions exists while it is timed. JSON:
-// docs/reference/bench.md.
+// docs/reference/json.md.
 #pragma once
 
 #include <cstdint>

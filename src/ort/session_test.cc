@@ -252,6 +252,31 @@ TEST(SessionTest, PlacementComesFromTheProfileAndLeavesNoFile) {
     unsetenv("TMPDIR");
 }
 
+// Fusions, threads with their statistics in the profile, and branches: a real export at the default
+// optimisation level.
+TEST(SessionTest, PlacementOfAWholeDetectorAgrees) {
+  const auto model =
+      Model::load(fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  LoadOptions options;
+  options.profile = true;
+  options.intra_op_threads = 2;
+  const auto graph = load(*model, options);
+  ASSERT_TRUE(graph);
+  TensorMap inputs;
+  for (const TensorInfo& info : graph->inputs()) inputs[info.name] = Tensor(info.dtype, info.shape);
+  ASSERT_TRUE(graph->run(inputs).ok());
+  const auto placement = graph->placement();
+  ASSERT_TRUE(placement.ok()) << placement.status().message();
+  EXPECT_EQ(placement->disagreement, "");
+  ASSERT_EQ(placement->providers.size(), 1u);
+  EXPECT_EQ(placement->providers[0].first, "CPUExecutionProvider");
+  EXPECT_GT(placement->providers[0].second, 100);
+  std::int64_t total_us = 0;
+  for (const NodePlacement& node : placement->nodes) total_us += node.duration_us;
+  EXPECT_GT(total_us, 0);
+}
+
 TEST(SessionTest, PlacementNeedsAProfile) {
   const auto graph = load(model_from_text(kAffine));
   ASSERT_TRUE(graph);
