@@ -7,11 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
 
 #include "base/files.h"
 #include "base/status.h"
+#include "base/temporary_directory.h"
 #include "model/parse_for_test.h"
 #include "package/manifest.h"
+#include "pipeline/image.h"
+#include "tenonnx/pipeline.h"
 
 namespace tenonnx {
 
@@ -83,5 +88,35 @@ inline void write_test_package(const std::filesystem::path& directory,
   const Status written = write_package(directory, manifest);
   ASSERT_TRUE(written.ok()) << written.message();
 }
+
+inline Image coloured(int width, int height, int r, int g, int b) {
+  Image image(width, height, 3);
+  for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
+    image.pixels[i] = static_cast<std::uint8_t>(r);
+    image.pixels[i + 1] = static_cast<std::uint8_t>(g);
+    image.pixels[i + 2] = static_cast<std::uint8_t>(b);
+  }
+  return image;
+}
+
+// A folder of its own, with the package at pkg/ once a test has written it.
+class PipelineTest : public ::testing::Test {
+ protected:
+  std::filesystem::path folder() const { return temporary_.path(); }
+  std::filesystem::path package() const { return folder() / "pkg"; }
+  PipelineConfig config() const {
+    PipelineConfig config;
+    config.package = package().string();
+    return config;
+  }
+  // The error of init() on what write_test_package wrote.
+  std::string init_error() const {
+    Pipeline pipeline(config());
+    return pipeline.init().message();
+  }
+
+ private:
+  TemporaryDirectory temporary_;
+};
 
 }  // namespace tenonnx
