@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "flow/split.h"
+#include "passes/runner.h"
 
 namespace tenonnx {
 namespace {
@@ -76,7 +77,19 @@ std::string describe_operators(const Inspection& found) {
 Result<InspectReport> inspect_file(const std::filesystem::path& path) {
   TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(path));
   TENONNX_ASSIGN_OR_RETURN(Inspection found, inspect(model));
-  return InspectReport{path.filename().string(), model.sha256(), std::move(found)};
+  InspectReport report{path.filename().string(), model.sha256(), std::move(found), {}};
+  // A raw export computes its shapes in the graph; what is static shows only once they are folded.
+  // Where folding is not possible (no ONNX Runtime on this machine) the raw view stays.
+  Model folded = model.clone();
+  const std::vector<std::string> passes = {"fold_constants"};
+  if (!run_passes(folded, passes, {}).ok()) return report;
+  Result<Inspection> after = inspect(folded);
+  if (!after.ok()) return report;
+  report.nodes_after_folding = after->nodes;
+  report.found.grid_samples = std::move(after->grid_samples);
+  report.found.selections = std::move(after->selections);
+  report.found.outputs = std::move(after->outputs);
+  return report;
 }
 
 Json to_json(const InspectReport& report) {
@@ -91,6 +104,8 @@ Json to_json(const InspectReport& report) {
                {"outputs", infos_json(f.outputs)},
                {"dynamic_dims", f.dynamic_dims},
                {"nodes", f.nodes},
+               {"nodes_after_folding",
+                report.nodes_after_folding ? Json(*report.nodes_after_folding) : Json(nullptr)},
                {"operators", f.op_counts},
                {"custom_domains", f.custom_domains},
                {"parameters", f.parameters},
@@ -137,6 +152,10 @@ std::string describe(const InspectReport& report) {
                   spell_bytes(f.file_bytes + f.external_bytes), f.ir_version, opsets, f.nodes,
                   f.parameters, f.producer.empty() ? "unknown" : f.producer);
   text += fmt::format("  operators: {}\n", describe_operators(f));
+  if (report.nodes_after_folding && *report.nodes_after_folding < f.nodes)
+    text +=
+        fmt::format("  {} nodes are left when constants and shapes are folded, as deploy does\n",
+                    *report.nodes_after_folding);
   if (!f.external_files.empty())
     text += fmt::format("  external data: {} in {} file(s)\n", spell_bytes(f.external_bytes),
                         f.external_files.size());
