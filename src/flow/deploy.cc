@@ -48,11 +48,11 @@ Result<std::vector<std::string>> choose_cut(const DeployOptions& options, const 
                                             DeployResult& result) {
   if (!options.cut.empty()) {
     TENONNX_ASSIGN_OR_RETURN(std::vector<std::string> cut, parse_cut(options.cut));
-    result.cut_origin = cut.empty() ? "--cut none: the whole graph" : "--cut";
+    result.cut_origin = cut.empty() ? "whole graph (--cut none)" : "cut by --cut";
     return cut;
   }
   result.cut_origin =
-      contract.cut.empty() ? "nothing names a cut: the whole graph" : "the contract";
+      contract.cut.empty() ? "whole graph (nothing names a cut)" : "cut by the contract";
   return contract.cut;
 }
 
@@ -151,7 +151,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
         add_segment("model", prepared, device, staged.path(), options.keep_metadata, manifest));
   } else {
     auto parts = cut_model(prepared, cut);
-    if (!parts.ok()) return parts.status().at(fmt::format("the cut of {}", result.cut_origin));
+    if (!parts.ok()) return parts.status().at(result.cut_origin);
     TENONNX_RETURN_IF_ERROR(add_segment("encoder", parts->encoder, device, staged.path(),
                                         options.keep_metadata, manifest));
     TENONNX_RETURN_IF_ERROR(add_segment("decoder", parts->decoder, device, staged.path(),
@@ -159,10 +159,11 @@ Result<DeployResult> deploy(const DeployOptions& options) {
     result.boundaries = parts->boundaries;
     for (const BoundaryTensor& boundary : result.boundaries)
       manifest.boundaries.emplace_back(boundary.name, boundary.source);
-    manifest.contract.cut = {};
-    for (const BoundaryTensor& boundary : result.boundaries)
-      manifest.contract.cut.push_back(boundary.source);
   }
+  // The package's contract names the cut that the package has.
+  manifest.contract.cut.clear();
+  for (const BoundaryTensor& boundary : result.boundaries)
+    manifest.contract.cut.push_back(boundary.source);
 
   ProofRequest request;
   request.package = staged.path();
@@ -175,6 +176,11 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   request.progress = options.progress;
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
   Proof& proof = result.proof;
+  // Notes of the contract on what only a run can tell are answered by the run.
+  if (proof.cut_is_right && !proof.evidence.empty())
+    std::erase_if(result.notes, [](const std::string& note) {
+      return note.ends_with("is not known before a run");
+    });
   for (const std::string& note : proof.notes) result.notes.push_back(note);
   const auto applied = [](const PassReport& pass) { return pass.outcome.applied > 0; };
   if (!proof.cut_is_right && std::any_of(result.passes.begin(), result.passes.end(), applied))

@@ -46,7 +46,7 @@ struct DeployResult {
   std::filesystem::path package;
   Proof proof;
   std::string contract_origin;  // "shapes.contract.json", "guessed from the graph"
-  std::string cut_origin;       // "--cut", "the contract", "nothing names a cut: the whole graph"
+  std::string cut_origin;       // "cut by --cut", "cut by the contract", "whole graph (...)"
   std::vector<std::string> notes;
   std::vector<BoundaryTensor> boundaries;
   std::vector<PassReport> passes;

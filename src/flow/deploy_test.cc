@@ -52,7 +52,7 @@ TEST_F(Deploy, WithoutImagesIsInconclusiveAndSaysSo) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->manifest.verdict, "INCONCLUSIVE") << describe(*result);
   EXPECT_THAT(describe(*result), HasSubstr("random values"));
-  EXPECT_EQ(result->cut_origin, "the contract");
+  EXPECT_EQ(result->cut_origin, "cut by the contract");
   const auto package = read_package(package_);
   ASSERT_TRUE(package.ok()) << package.status().message();
   EXPECT_EQ(package->verdict, "INCONCLUSIVE");
@@ -91,10 +91,10 @@ TEST_F(Deploy, RefusesWhatCannotBeRight) {
   EXPECT_THAT(error(o), HasSubstr("no-images"));
   o = options();
   o.cut = "no_such_tensor";
-  EXPECT_THAT(error(o), AllOf(HasSubstr("the cut of --cut"), HasSubstr("no_such_tensor")));
+  EXPECT_THAT(error(o), AllOf(HasSubstr("cut by --cut"), HasSubstr("no_such_tensor")));
   o = options();  // one of three features: the others go around it
   o.cut = "/model/model/encoder/pan_blocks.1/conv2/activation/Mul_output_0";
-  EXPECT_THAT(error(o), HasSubstr("the cut of --cut"));
+  EXPECT_THAT(error(o), HasSubstr("cut by --cut"));
 }
 
 TEST_F(Deploy, AContractThatContradictsTheGraphIsRefused) {

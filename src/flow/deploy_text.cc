@@ -54,7 +54,7 @@ std::string describe(const DeployResult& result) {
     rows.push_back({segment.name, segment.executor, placement_of(proof, segment.name),
                     spell_bytes(bytes_of(manifest, segment.file))});
   out += aligned(rows, "  ");
-  out += fmt::format("\n  cut: {}\n", result.cut_origin);
+  out += fmt::format("\n  {}\n", result.cut_origin);
   rows.clear();
   for (const BoundaryTensor& boundary : result.boundaries)
     rows.push_back(

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "flow/split.h"
+#include "model/shapes.h"
 #include "passes/runner.h"
 
 namespace tenonnx {
@@ -88,7 +89,11 @@ Result<InspectReport> inspect_file(const std::filesystem::path& path) {
   report.nodes_after_folding = after->nodes;
   report.found.grid_samples = std::move(after->grid_samples);
   report.found.selections = std::move(after->selections);
-  report.found.outputs = std::move(after->outputs);
+  std::vector<std::string> names;
+  for (const TensorInfo& output : report.found.outputs) names.push_back(output.name);
+  const TensorInfos inferred = infer_shapes(folded, names);
+  for (TensorInfo& output : report.found.outputs)
+    if (const auto it = inferred.find(output.name); it != inferred.end()) output = it->second;
   return report;
 }
 

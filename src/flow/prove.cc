@@ -228,8 +228,8 @@ class Prover {
       if (beyond) {
         proof_.first_bad_tensor = beyond->tensor;
         proof_.diagnosis =
-            fmt::format("first beyond the range of {} (segment '{}', '{}'): {}", segment.executor,
-                        segment.name, input.name, to_string(*beyond));
+            fmt::format("first beyond the range of {} in segment '{}', on '{}':\n    {}",
+                        segment.executor, segment.name, input.name, to_string(*beyond));
         return {};
       }
     }

@@ -38,7 +38,8 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::stri
 }
 
 std::string checks_table(std::span<const Check> checks) {
-  std::vector<std::vector<std::string>> rows = {{"check", "value", "limit", "verdict", ""}};
+  std::vector<std::vector<std::string>> rows = {
+      {"check", "value", "limit", "verdict", "where the limit comes from"}};
   std::string notes;
   for (const Check& check : checks) {
     const bool measured = check.value == check.value;

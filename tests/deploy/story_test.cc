@@ -74,7 +74,7 @@ TEST_F(Story, UnscaledPassesWithTheCut) {
   const auto result = run("shapes_deimv2.onnx", "", "cut");
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->manifest.verdict, "PASS") << checks_of(*result);
-  EXPECT_EQ(result->cut_origin, "the contract");
+  EXPECT_EQ(result->cut_origin, "cut by the contract");
   ASSERT_EQ(result->manifest.segments.size(), 2u);
   EXPECT_EQ(result->manifest.segments[0].executor, "sim:htp-v73");
   EXPECT_EQ(result->manifest.segments[1].executor, "cpu");
@@ -128,7 +128,7 @@ TEST_F(Story, OnTheCpuTheGatesAreTighterAndPass) {
   const auto result = run("shapes_deimv2.onnx", "", "cpu", "cpu");
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->manifest.verdict, "PASS") << checks_of(*result);
-  const Check* scores = find(*result, "scores cosine");
+  const Check* scores = find(*result, "scores cosine, least of the images");
   ASSERT_NE(scores, nullptr) << checks_of(*result);
   EXPECT_EQ(scores->limit.value, 0.999);
 }
