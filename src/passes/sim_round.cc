@@ -2,9 +2,12 @@
 // Copyright The tenonnx authors
 #include "passes/sim_round.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <numbers>
+#include <type_traits>
 
 namespace tenonnx {
 namespace {
@@ -53,9 +56,12 @@ Limits<T> limits_of(const Overflow& overflow, const Format<T>& format) {
           overflow.nan ? static_cast<T>(*overflow.nan) : kNaN};
 }
 
-// Selects instead of branches, so that the compiler vectorises it.
+// Magnitudes are compared as integers, which have the same order, and chosen by selects: so the
+// compiler vectorises it without leave to ignore floating-point exceptions.
 template <typename T, typename Bits>
-void round_array(const RoundSpec& spec, const T* in, T* out, std::int64_t count) {
+void round_array(const RoundSpec& spec, const T* from, T* to, std::int64_t total) {
+  using Int = std::make_signed_t<Bits>;
+  const auto bits_of = [](T x) { return std::bit_cast<Int>(x); };
   const Format<T> format = format_of<T>(spec.storage);
   const Limits<T> limits = limits_of(spec.overflow, format);
   constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
@@ -63,28 +69,43 @@ void round_array(const RoundSpec& spec, const T* in, T* out, std::int64_t count)
   const Bits half_less_one = drop > 0 ? (Bits{1} << (drop - 1)) - 1 : 0;
   const Bits odd_mask = drop > 0 ? 1 : 0;
   const Bits keep_mask = ~((Bits{1} << drop) - 1);
-  const T flush_below = spec.keep_subnormals || !spec.round ? T{0} : format.smallest_normal;
+  const Int smallest_normal = bits_of(format.smallest_normal);
+  const Int flush_below = spec.keep_subnormals || !spec.round ? 0 : smallest_normal;
+  const Int keep = bits_of(limits.keep);
+  const Int beyond_bits = bits_of(limits.beyond), infinite_bits = bits_of(limits.infinite);
+  const Int infinity = bits_of(std::numeric_limits<T>::infinity());
   const bool replace_nan = !std::isnan(limits.nan);
-  const bool round = spec.round;
-  constexpr T kLargest = std::numeric_limits<T>::max();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Bits bits = std::bit_cast<Bits>(in[i]);
-    const Bits sign = bits & kSign;
-    const Bits magnitude_bits = bits & ~kSign;
-    const T magnitude = std::bit_cast<T>(magnitude_bits);
-    const T normal = std::bit_cast<T>(static_cast<Bits>(
-        (magnitude_bits + half_less_one + ((magnitude_bits >> drop) & odd_mask)) & keep_mask));
-    const T subnormal = (magnitude + format.subnormal_shift) - format.subnormal_shift;
-    T rounded = magnitude < format.smallest_normal ? subnormal : normal;
-    const bool beyond = rounded > limits.keep;
-    rounded = round ? rounded : magnitude;
-    rounded = rounded < flush_below ? T{0} : rounded;
-    rounded = beyond ? limits.beyond : rounded;
-    rounded = magnitude > kLargest ? limits.infinite : rounded;
-    T result = std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(rounded) | sign));
-    const T nan = replace_nan ? limits.nan : in[i];
-    result = magnitude != magnitude ? nan : result;
-    out[i] = result;
+  const Int nan_bits = bits_of(limits.nan);
+  const Int round_mask = spec.round ? -1 : 0;
+  const T shift = format.subnormal_shift;
+  // By way of a buffer that aliases nothing, as from and to may be the same.
+  constexpr std::int64_t kBlock = 1024;
+  T in[kBlock];
+  for (std::int64_t first = 0; first < total; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, total - first);
+    std::memcpy(in, from + first, static_cast<std::size_t>(count) * sizeof(T));
+    T* const out = to + first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Bits bits = std::bit_cast<Bits>(in[i]);
+      const Bits sign = bits & kSign;
+      const Bits unsigned_magnitude = bits & ~kSign;
+      const Int magnitude = static_cast<Int>(unsigned_magnitude);
+      const Int normal = static_cast<Int>(
+          (unsigned_magnitude + half_less_one + ((unsigned_magnitude >> drop) & odd_mask)) &
+          keep_mask);
+      const Int subnormal = bits_of((std::bit_cast<T>(magnitude) + shift) - shift);
+      // A mask, not a choice: the compiler would skip the sum above, whose exceptions could trap.
+      const Int below = -static_cast<Int>(magnitude < smallest_normal);
+      const Int rounded = (subnormal & below) | (normal & ~below);
+      Int result = (rounded & round_mask) | (magnitude & ~round_mask);
+      result = result < flush_below ? 0 : result;
+      result = rounded > keep ? beyond_bits : result;
+      result = magnitude >= infinity ? infinite_bits : result;
+      result |= static_cast<Int>(sign);
+      const Int nan = replace_nan ? nan_bits : static_cast<Int>(bits);
+      result = magnitude > infinity ? nan : result;
+      out[i] = std::bit_cast<T>(result);
+    }
   }
 }
 
