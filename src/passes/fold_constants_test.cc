@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "base/json.h"
 #include "base/temporary_directory.h"
 #include "model/extract.h"
 #include "passes/test_support.h"
@@ -205,10 +207,9 @@ TEST(FoldConstants, AnIfWithAConstantConditionIsItsBranch) {
   const TensorMap inputs = {{"x", ramp({1, 4})}};
   const TensorMap before = run_on_cpu(model, inputs);
   run_pass(model, "fold_constants");
-  EXPECT_EQ(
-      op_counts(model),
-      (std::map<std::string, int>{
-          {"Exp", 1}, {"Add", 1}, {"Abs", 1}, {"Squeeze", 2}, {"Constant", 1}}));
+  EXPECT_EQ(op_counts(model),
+            (std::map<std::string, int>{
+                {"Exp", 1}, {"Add", 1}, {"Abs", 1}, {"Squeeze", 2}, {"Constant", 1}}));
   expect_identical(before, run_on_cpu(model, inputs));
 }
 
@@ -371,6 +372,42 @@ TEST_F(FoldExample, TheRawExportIsTheSameAndHasNoShapeChain) {
   EXPECT_THAT(outcome.skipped, IsEmpty());
   expect_no_shape_chain(model_);
   expect_identical(before, run_on_cpu(model_, inputs));
+}
+
+// Vendors refuse a part with subgraphs that have no input ("Having zero graph inputs is not
+// supported"): every node of the decoder, cut out of the raw export, must depend on one.
+TEST_F(FoldExample, TheCutOutDecoderHasNoShapeChain) {
+  const auto contract = read_json_file(kExample.parent_path() / "shapes_deimv2.contract.json");
+  ASSERT_TRUE(contract.ok()) << contract.status().message();
+  const auto cut = (*contract)["cut"].get<std::vector<std::string>>();
+  // Cut first: what the raw export says of the features' shapes is nothing.
+  auto raw = split(model_, cut);
+  ASSERT_TRUE(raw.ok()) << raw.status().message();
+  EXPECT_THAT(op_counts(raw->second), Contains(Key("Shape")));
+  run_pass(model_, "fold_constants");
+  auto folded = split(model_, cut);
+  ASSERT_TRUE(folded.ok()) << folded.status().message();
+  PassOptions shapes;
+  for (const TensorInfo& input : folded->second.inputs()) {
+    std::string text;
+    for (const std::int64_t dim : input.shape)
+      text += (text.empty() ? "" : "x") + std::to_string(dim);
+    shapes[input.name] = text;
+  }
+  // With the features' shapes the decoder that was cut first folds as well.
+  run_pass(raw->second, "fix_input_shapes", shapes);
+  run_pass(raw->second, "fold_constants");
+  for (const Model* decoder : {&folded->second, &raw->second}) {
+    expect_no_shape_chain(*decoder);
+    std::set<std::string> computed;
+    for (const TensorInfo& input : decoder->inputs()) computed.insert(input.name);
+    for (const auto& node : decoder->proto().graph().node()) {
+      bool depends = false;
+      for (const auto& input : node.input()) depends |= computed.contains(input);
+      EXPECT_TRUE(depends) << node_label(node);
+      computed.insert(node.output().begin(), node.output().end());
+    }
+  }
 }
 
 }  // namespace
