@@ -8,7 +8,7 @@ import sys
 
 def milliseconds(latency):
     def one(figure):
-        return f"{figure['estimate']:7.2f} ms [{figure['low']:.2f}, {figure['high']:.2f}]"
+        return f"{figure['value']:7.2f} ms [{figure['low']:.2f}, {figure['high']:.2f}]"
 
     return f"P50 {one(latency['p50'])}   P95 {one(latency['p95'])}"
 
@@ -21,10 +21,9 @@ def main():
     summary = manifest["summary"]
 
     print(f"\n{manifest['source_model']['name']} on {manifest['target']}: {manifest['verdict']}\n")
-    print("Where it runs")
-    for segment in manifest["segments"]:
-        print(f"  {segment['name']:<10}{segment['executor']}")
-    print(f"  crossing  {', '.join(b['source'] for b in manifest['boundaries']) or 'nothing'}")
+    # Segments, then boundary tensors: the first two tables of deploy's own text, as it printed them.
+    tables = (demo / "deploy.txt").read_text().split("\n\n")
+    print(f"Where it runs\n{tables[1]}\n\nWhat crosses\n{tables[2]}")
 
     print("\nVerdicts")
     width = max(len(check["name"]) for check in manifest["checks"])
