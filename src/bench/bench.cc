@@ -3,6 +3,7 @@
 #include "bench/bench.h"
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -46,7 +47,7 @@ Result<Image> image_of(const BenchOptions& options) {
   return read_image(options.image);
 }
 
-// What the machine did besides: a figure taken under load is no figure.
+// What the machine did besides, before the first run: a figure taken under load is no figure.
 std::string load_average() {
   std::ifstream in("/proc/loadavg");
   std::string text;
@@ -171,6 +172,15 @@ void add_notes(BenchResult& result) {
                              ": the time of a simulation on this CPU, which says nothing about the "
                              "device's");
     }
+  }
+  // Below a load of half the cores one process finds a free one at nearly any time.
+  const double load = std::atof(fact_of(result.facts, "load average").c_str());
+  const double cores = std::atof(fact_of(result.facts, "logical cores").c_str());
+  if (load > cores / 2) {
+    result.notes.push_back(
+        fmt::format("the machine was busy with something else: load average {:.1f} on {:.0f} cores "
+                    "before the first run; measure again when it is idle",
+                    load, cores));
   }
   if (result.runs < 20) {
     result.notes.emplace_back("under 20 runs the P95 is hardly more than the slowest run");

@@ -140,6 +140,7 @@ TEST_F(BenchPackageTest, TextIsATable) {
         "encoder on cpu", "end to end", "post_process", "start-up: package check",
         "768 bytes in 1 tensors (feature_0)", "need not add up"})
     EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_THAT(text, testing::Not(HasSubstr(" \n")));
 }
 
 TEST_F(BenchPackageTest, ImageFile) {

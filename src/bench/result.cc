@@ -59,20 +59,22 @@ Json forward_json(const BenchResult& result) {
   return json;
 }
 
-std::string fact(const Facts& facts, std::string_view key) {
-  for (const auto& [name, value] : facts)
-    if (name == key) return value;
-  return "not available";
-}
-
 // "12.345 [12.301, 12.402]"
 std::string cell(const ConfidenceInterval& interval) {
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", interval.estimate, interval.low, interval.high);
 }
 
+// One line of the table; the last column is empty below 500 runs.
+void add_line(std::string& text, std::string_view name, std::string_view min, std::string_view p50,
+              std::string_view p95, std::string_view p99) {
+  std::string line = fmt::format("{:<34} {:>10}  {:<32} {:<32} {}", name, min, p50, p95, p99);
+  line.erase(line.find_last_not_of(' ') + 1);
+  text += line + "\n";
+}
+
 void add_row(std::string& text, const std::string& name, const LatencySummary& summary) {
-  text += fmt::format("{:<34} {:>10.3f}  {:<32} {:<32}{}\n", name, summary.min, cell(summary.p50),
-                      cell(summary.p95), summary.p99 ? cell(*summary.p99) : "");
+  add_line(text, name, fmt::format("{:.3f}", summary.min), cell(summary.p50), cell(summary.p95),
+           summary.p99 ? cell(*summary.p99) : "");
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -122,16 +124,17 @@ std::string to_text(const BenchResult& result) {
       "{} (target {}, verdict {})\n{} runs after a first run and {} warm-up runs, image {}\n"
       "onnxruntime {}, {}, {} intra-op threads, spinning {}, governor {}, load average {}\n\n",
       result.package, result.target, result.verdict, result.runs, result.warm_up, result.image,
-      fact(result.facts, "onnxruntime"), fact(result.facts, "cpu"),
+      fact_of(result.facts, "onnxruntime"), fact_of(result.facts, "cpu"),
       result.scheduling.intra_op_threads == 0 ? "default"
                                               : std::to_string(result.scheduling.intra_op_threads),
-      result.scheduling.spinning ? "on" : "off", fact(result.facts, "governor"),
-      fact(result.facts, "load average"));
+      result.scheduling.spinning ? "on" : "off", fact_of(result.facts, "governor"),
+      fact_of(result.facts, "load average"));
   const int percent = static_cast<int>(result.forward.p50.options.level * 100 + 0.5);
-  text += fmt::format("{:<34} {:>10}  {:<32} {:<32}{}\n", "milliseconds", "min",
-                      fmt::format("P50 [{} % interval]", percent),
-                      fmt::format("P95 [{} % interval]", percent),
-                      result.forward.p99 ? fmt::format("P99 [{} % interval]", percent) : "");
+  const auto heading = [percent](const char* name) {
+    return fmt::format("{} [{} % interval]", name, percent);
+  };
+  add_line(text, "milliseconds", "min", heading("P50"), heading("P95"),
+           result.forward.p99 ? heading("P99") : "");
   add_row(text, "forward", result.forward);
   for (const SegmentTiming& segment : result.segments)
     add_row(text, fmt::format("  {} on {}", segment.name, segment.executor), segment.latency);

@@ -227,4 +227,10 @@ Facts system_info() {
   return facts;
 }
 
+std::string fact_of(const Facts& facts, std::string_view name) {
+  for (const auto& [key, value] : facts)
+    if (key == name) return value;
+  return kNotAvailable;
+}
+
 }  // namespace tenonnx

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,5 +28,8 @@ Facts machine_facts(const std::filesystem::path& root = "/");
 
 // Both.
 Facts system_info();
+
+// The value of a fact; "not available" where it is not among them.
+std::string fact_of(const Facts& facts, std::string_view name);
 
 }  // namespace tenonnx

@@ -83,6 +83,12 @@ TEST_F(MachineFactsTest, ControlGroupOfVersion1) {
   EXPECT_EQ(facts()["control group cpu limit"], "none");
 }
 
+TEST(SystemInfoTest, FactByName) {
+  const Facts facts = {{"a", "1"}, {"b", "2"}};
+  EXPECT_EQ(fact_of(facts, "b"), "2");
+  EXPECT_EQ(fact_of(facts, "c"), "not available");
+}
+
 TEST(SystemInfoTest, ThisMachine) {
   std::map<std::string, std::string> found;
   for (const auto& [key, value] : system_info()) {
