@@ -319,7 +319,7 @@ TEST(Schema, NamesTheFieldsOfTheReader) {
 
 // With Python's jsonschema where there is one; the reader above is the judge everywhere else.
 TEST(Schema, CommittedDevicesPassJsonschema) {
-  const fs::path venv = fs::path(TENONNX_TEST_SOURCE_DIR) / "build/venv/bin/python";
+  const fs::path venv = fs::path(TENONNX_TEST_SOURCE_DIR) / ".venv/bin/python";
   std::string python;
   for (const std::string& candidate : {venv.string(), std::string("python3")}) {
     if (std::system((candidate + " -c 'import jsonschema' >/dev/null 2>&1").c_str()) == 0) {
