@@ -94,6 +94,18 @@ TEST(SessionTest, OutputThatIsAnInputOwnsItsMemory) {
   EXPECT_EQ(values(outputs[0]), kX);
 }
 
+// ONNX Runtime hands such an output back as the value that was given.
+TEST(SessionTest, OutputOfTheSameNameAsAnInputOwnsItsMemory) {
+  const auto graph = load(unchecked_model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,3] x) => (float[2,3] x, float[2,3] y) { y = Relu (x) })"));
+  ASSERT_TRUE(graph);
+  const std::vector<Tensor> inputs = {Tensor::from(DType::kFloat32, {2, 3}, kX)};
+  std::vector<Tensor> outputs;
+  ASSERT_TRUE(graph->run(inputs, outputs).ok());
+  EXPECT_EQ(values(outputs[0]), kX);
+  EXPECT_NE(outputs[0].raw(), inputs[0].raw());
+}
+
 TEST(SessionTest, DynamicShapes) {
   const auto graph = load(model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N,3] x) => (float[N,3] y) { y = Relu (x) })"));
@@ -308,6 +320,23 @@ TEST(SessionTest, HookSetsOptionsAndItsErrorsComeBack) {
   EXPECT_EQ(called, 1);
   ASSERT_FALSE(graph.ok());
   EXPECT_THAT(graph.status().message(), HasSubstr("NoSuchProvider"));
+}
+
+TEST(SessionTest, SpinningIsOffUnlessAskedFor) {
+  for (const bool spinning : {false, true}) {
+    std::string intra;
+    std::string inter;
+    SessionSetup setup;
+    setup.configure = [&](Ort::SessionOptions& options) {
+      intra = options.GetConfigEntry("session.intra_op.allow_spinning");
+      inter = options.GetConfigEntry("session.inter_op.allow_spinning");
+    };
+    LoadOptions options;
+    options.spinning = spinning;
+    ASSERT_TRUE(load_session(model_from_text(kAffine), options, setup).ok());
+    EXPECT_EQ(intra, spinning ? "1" : "0");
+    EXPECT_EQ(inter, spinning ? "1" : "0");
+  }
 }
 
 TEST(CpuExecutorTest, AddressAndVersions) {
