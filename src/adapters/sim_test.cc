@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
@@ -270,6 +271,25 @@ TEST(SimExecutor, OptimisationIsDisabled) {
               AllOf(HasSubstr("sim:htp-v73"), HasSubstr("optimisation disabled")));
   EXPECT_EQ((*loaded)->inputs()[0].name, "x");
   EXPECT_EQ((*loaded)->outputs()[0].name, "y");
+}
+
+TEST(SimExecutor, PlacementAgreesWithTheRecord) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y) { y = Mul (x, x) })");
+  const auto executor = make_executor("sim:htp-v73");
+  ASSERT_TRUE(executor.ok());
+  LoadOptions options;
+  options.profile = true;
+  const auto loaded = (*executor)->load(model, options);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  const TensorMap inputs = {{"x", floats({2}, {1, 2})}};
+  ASSERT_TRUE((*loaded)->run(inputs).ok());
+  const auto placement = (*loaded)->placement();
+  ASSERT_TRUE(placement.ok()) << placement.status().message();
+  EXPECT_EQ(placement->disagreement, "");
+  std::vector<std::string> types;
+  for (const NodePlacement& node : placement->nodes) types.push_back(node.op_type);
+  EXPECT_THAT(types, ElementsAre("Round", "Mul", "Round"));
 }
 
 TEST(SimExecutor, VersionsNameTheDeviceFile) {
