@@ -60,7 +60,7 @@ Status guess_image(const Model& model, ImageInput& image, std::vector<std::strin
   if (image.dtype == DType::kUInt8) {
     image.scale = 1;
     image.normalized_by = NormalizedBy::kModel;
-    assumed.push_back("the model normalizes, as its image input is uint8");
+    assumed.emplace_back("the model normalizes, as its image input is uint8");
   } else if (image.dtype == DType::kFloat32 || image.dtype == DType::kFloat16) {
     assumed.push_back(fmt::format(
         "input '{}' is RGB / 255 without mean and std, normalized by the pipeline", image.name));
@@ -69,7 +69,7 @@ Status guess_image(const Model& model, ImageInput& image, std::vector<std::strin
                            to_string(image.dtype));
   }
   image.range = implied_range(image);
-  assumed.push_back("images are resized by Pillow's bilinear filter, stretched to the input");
+  assumed.emplace_back("images are resized by Pillow's bilinear filter, stretched to the input");
   return {};
 }
 
@@ -133,8 +133,8 @@ Result<Contract> guess_contract(const Model& model, std::vector<std::string>& as
   }
   TENONNX_RETURN_IF_ERROR(guess_outputs(model, contract.outputs, assumed));
   if (!contract.size && contract.outputs.kind == OutputKind::kDetections)
-    assumed.push_back("boxes are in pixels of the model's input, as there is no size input");
-  assumed.push_back("class names are not known");
+    assumed.emplace_back("boxes are in pixels of the model's input, as there is no size input");
+  assumed.emplace_back("class names are not known");
   TENONNX_RETURN_IF_ERROR(check_contract(contract, model).status());
   return contract;
 }

@@ -151,8 +151,8 @@ Result<Image> draw_detections(const Image& image, std::span<const Detection> det
           canvas, boxes[i],
           fmt::format("{} {:.2f}", class_name(classes, order[i]->label), order[i]->score),
           colour_of(order[i]->label), style, labels));
-    for (auto label = labels.rbegin(); label != labels.rend(); ++label)
-      draw_label(canvas, *label, style);
+    std::reverse(labels.begin(), labels.end());
+    for (const Label& label : labels) draw_label(canvas, label, style);
   } catch (const std::exception& error) {
     return Internal("OpenCV could not draw on an image of {} x {}: {}", out.width, out.height,
                     error.what());

@@ -189,11 +189,10 @@ Status check_inputs(const Contract& contract, const std::vector<TensorInfo>& exp
   for (const TensorInfo& info : expected)
     names += fmt::format("{}'{}' {} {}", names.empty() ? "" : ", ", info.name,
                          to_string(info.dtype), to_string(info.shape));
-  for (const auto& [name, tensor] : inputs) {
-    const auto known = std::find_if(expected.begin(), expected.end(),
-                                    [&](const TensorInfo& info) { return info.name == name; });
-    if (known == expected.end())
-      return InvalidArgument("the model has no input '{}'; its inputs are {}", name, names);
+  for (const auto& given : inputs) {
+    const auto named = [&](const TensorInfo& info) { return info.name == given.first; };
+    if (std::none_of(expected.begin(), expected.end(), named))
+      return InvalidArgument("the model has no input '{}'; its inputs are {}", given.first, names);
   }
   for (const TensorInfo& info : expected) {
     const auto found = inputs.find(info.name);

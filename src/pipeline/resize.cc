@@ -33,6 +33,11 @@ struct Taps {
 // where the machine has one (aarch64), and the taps would not be those of other machines.
 [[gnu::noinline]] double product(double a, double b) { return a * b; }
 
+// Not std::lround: Pillow truncates toward zero after adding, and equality with it is the point.
+int add_half_and_truncate(double x) {
+  return static_cast<int>(x + 0.5);  // NOLINT(bugprone-incorrect-roundings)
+}
+
 Taps make_taps(int in, int out) {
   const double scale = static_cast<double>(in) / out;
   const double filter_scale = std::max(scale, 1.0);
@@ -43,9 +48,8 @@ Taps make_taps(int in, int out) {
   std::vector<double> weights;
   for (int i = 0; i < out; ++i) {
     const double center = product(i + 0.5, scale);
-    // Truncation toward zero after + 0.5, not floor: part of the definition.
-    const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int last = std::min(in, static_cast<int>(center + support + 0.5));
+    const int first = std::max(0, add_half_and_truncate(center - support));
+    const int last = std::min(in, add_half_and_truncate(center + support));
     weights.clear();
     double sum = 0;
     for (int x = first; x < last; ++x) {
@@ -56,7 +60,7 @@ Taps make_taps(int in, int out) {
     result.taps[static_cast<std::size_t>(i)] = {first, last - first, result.weights.size()};
     for (double weight : weights) {
       if (sum != 0) weight /= sum;
-      result.weights.push_back(static_cast<std::int32_t>(0.5 + weight * (1 << kPrecisionBits)));
+      result.weights.push_back(add_half_and_truncate(weight * (1 << kPrecisionBits)));
     }
   }
   return result;
