@@ -119,8 +119,9 @@ std::vector<Check> ChainComparison::checks(bool random_inputs) const {
     const auto found = tensors_.find(name);
     if (found == tensors_.end() || !found->second.boundary) continue;
     if (auto check = feature_check(name, found->second.error, gates_)) {
-      if (check->note.empty() && !found->second.worst_input.empty())
-        check->note = fmt::format("lowest in '{}'", found->second.worst_input);
+      if (!found->second.worst_input.empty())
+        check->note += fmt::format("{}worst in '{}'", check->note.empty() ? "" : "; ",
+                                   found->second.worst_input);
       rest.push_back(std::move(*check));
     }
   }
