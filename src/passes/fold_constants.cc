@@ -28,7 +28,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -41,6 +40,7 @@
 #include "model/graph.h"
 #include "model/tensor_proto.h"
 #include "passes/fold_region.h"
+#include "passes/fold_rules.h"
 #include "passes/inference.h"
 #include "passes/inline_branch.h"
 #include "passes/options.h"
@@ -50,92 +50,8 @@ namespace tenonnx {
 namespace {
 
 constexpr std::int64_t kDefaultMaxBytes = 1 << 20;
-// What one intermediate value may take while constants are evaluated.
-constexpr std::int64_t kLargestIntermediate = 256 << 20;
 // A round makes at least one more shape static; the raw export of the example needs 5.
 constexpr int kMaxRounds = 200;
-
-constexpr std::array<std::string_view, 9> kNeverFolded = {
-    "RandomNormal", "RandomNormalLike", "RandomUniform",    "RandomUniformLike",    "Multinomial",
-    "Bernoulli",    "QuantizeLinear",   "DequantizeLinear", "DynamicQuantizeLinear"};
-// Outputs of a size that depends on values, but not larger than 8 bytes an element and dimension.
-constexpr std::array<std::string_view, 3> kBoundedByInput = {"NonZero", "Compress", "Unique"};
-
-template <typename Container>
-bool contains(const Container& container, std::string_view name) {
-  return std::find(container.begin(), container.end(), name) != container.end();
-}
-
-bool never_folded(const onnx::NodeProto& node) {
-  if (!normalized_domain(node.domain()).empty()) return true;
-  if (contains(kNeverFolded, node.op_type())) return true;
-  if (node.op_type() == "Dropout" && node.input_size() > 2) return true;
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    bool forbidden = false;
-    const auto check = [&](const onnx::GraphProto& body) {
-      for (const onnx::NodeProto& inner : body.node()) forbidden |= never_folded(inner);
-    };
-    if (attribute.has_g()) check(attribute.g());
-    for (const onnx::GraphProto& body : attribute.graphs()) check(body);
-    if (forbidden) return true;
-  }
-  return false;
-}
-
-// What a node takes: inputs and what its bodies capture.
-std::vector<std::string_view> all_inputs(const onnx::NodeProto& node) {
-  std::vector<std::string_view> names;
-  for (const std::string& name : node.input())
-    if (!name.empty()) names.push_back(name);
-  for (const std::string_view name : captured_names(node)) names.push_back(name);
-  return names;
-}
-
-std::int64_t bytes_of(const onnx::TensorProto& t) {
-  const std::int64_t count = element_count(Shape(t.dims().begin(), t.dims().end()));
-  return count < 0 ? kLargestIntermediate : count * onnx_type_bits(t.data_type()) / 8;
-}
-
-// -1 where it is not known.
-std::int64_t bytes_of(const InferredType& type) {
-  if (type.onnx_type == 0 || !type.is_static()) return -1;
-  const std::int64_t count = element_count(type.shape);
-  if (count < 0 || count > kLargestIntermediate) return kLargestIntermediate + 1;
-  return count * onnx_type_bits(type.onnx_type) / 8;
-}
-
-// The value of a Constant node as a tensor named after its output; false for strings and sparse
-// ones.
-bool constant_value(const onnx::NodeProto& node, onnx::TensorProto& value) {
-  if (node.op_type() != "Constant" || !normalized_domain(node.domain()).empty()) return false;
-  if (node.attribute_size() != 1 || node.output_size() != 1) return false;
-  const onnx::AttributeProto& a = node.attribute(0);
-  if (a.name() == "value") {
-    if (from_onnx_type(a.t().data_type()) == DType::kUndefined) return false;
-    value = a.t();
-  } else if (a.name() == "value_float" || a.name() == "value_floats") {
-    value.set_data_type(onnx::TensorProto::FLOAT);
-    if (a.name() == "value_floats") {
-      value.add_dims(a.floats_size());
-      *value.mutable_float_data() = a.floats();
-    } else {
-      value.add_float_data(a.f());
-    }
-  } else if (a.name() == "value_int" || a.name() == "value_ints") {
-    value.set_data_type(onnx::TensorProto::INT64);
-    if (a.name() == "value_ints") {
-      value.add_dims(a.ints_size());
-      *value.mutable_int64_data() = a.ints();
-    } else {
-      value.add_int64_data(a.i());
-    }
-  } else {
-    return false;
-  }
-  value.set_name(node.output(0));
-  value.clear_doc_string();
-  return true;
-}
 
 Tensor integers(const std::vector<std::int64_t>& values, const InferredType& type) {
   if (type.onnx_type == onnx::TensorProto::INT64)
@@ -372,7 +288,7 @@ class Folder {
       const InferredType* type = scope.type(name);
       if (type == nullptr || from_onnx_type(type->onnx_type) == DType::kUndefined) return -1;
       std::int64_t size = bytes_of(*type);
-      if (size < 0 && contains(kBoundedByInput, node.op_type())) size = 8 * 8 * input_bytes;
+      if (size < 0 && size_is_bounded(node)) size = 8 * 8 * input_bytes;
       if (size < 0) {
         reason = fmt::format("the size of '{}' is not known", name);
         return -1;
@@ -521,7 +437,7 @@ class Folder {
     const auto result = evaluate(model_, region);
     if (result.ok()) return;
     for (const onnx::NodeProto* node : region.nodes)
-      if (contains(node->output(), name)) refuse(*node, result.status().message());
+      if (makes(*node, name)) refuse(*node, result.status().message());
   }
 
   void refuse(const onnx::NodeProto& node, const std::string& reason) {
