@@ -185,6 +185,56 @@ TEST(SimHtp, TheSamplingGridIsRounded) {
       0.1512, 4 * 0x1p-14);
 }
 
+// Nodes that only move values get no Round: what they write must be stored values all the same.
+TEST(SimExecutor, MovedValuesAreStoredValues) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,4,6,6] x, bool[1,4,6,6] c) => (float[A] y0, float[B] y1, float[C] y2, float[D] y3)
+    <int64[1] flat = {-1}, int64[8] pads = {0, 0, 1, 1, 0, 0, 1, 1}, float third = {0.3},
+     float low = {-0.7}, float high = {0.7}, int64[4] reps = {1, 2, 1, 1}, int64[1] k = {3},
+     int64[1] one = {1}, int64[1] five = {5}, int64[1] axis3 = {3}> {
+      r = Relu (x)
+      n = Neg (x)
+      a = Abs (n)
+      m = Max (r, n, third)
+      mi = Min (m, a)
+      w = Where (c, mi, third)
+      p = Pad (w, pads, third)
+      mp = MaxPool <kernel_shape = [2, 2]> (p)
+      t = Transpose <perm = [0, 1, 3, 2]> (mp)
+      cl = Clip (n, low, high)
+      cc = Concat <axis = 1> (cl, x)
+      d = DepthToSpace <blocksize = 2> (cc)
+      g1 = Gather <axis = 1> (d, picks2)
+      ti = Tile (g1, reps)
+      s = Slice (ti, one, five, axis3)
+      v, i = TopK (s, k)
+      rm = ReduceMax <axes = [1], keepdims = 0> (t)
+      mn = ReduceMin <axes = [2], keepdims = 0> (x)
+      e = Expand (mn, shape3)
+      y0 = Reshape (rm, flat)
+      y1 = Reshape (v, flat)
+      y2 = Reshape (e, flat)
+      y3 = Reshape (s, flat)
+      picks2 = Constant <value = int64[2] {1, 0}> ()
+      shape3 = Constant <value = int64[3] {2, 4, 6}> ()
+    })");
+  Tensor mask(DType::kBool, {1, 4, 6, 6});
+  for (std::int64_t i = 0; i < mask.size(); ++i) mask.mutable_data<std::uint8_t>()[i] = i % 3 != 0;
+  Tensor x = ramp({1, 4, 6, 6});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.mutable_data<float>()[i] *= 1.0001F;
+  const auto executor = make_sim_executor(device_with(float16()));
+  ASSERT_TRUE(executor.ok());
+  const TensorMap out = run_on(**executor, model, {{"x", x}, {"c", mask}});
+  const auto simulated = simulated_model(model, float16());
+  ASSERT_TRUE(simulated.ok());
+  EXPECT_EQ(op_counts(*simulated).at("Round"), 1);  // of x
+  for (const char* name : {"y0", "y1", "y2", "y3"}) {
+    const auto y = values(out, name);
+    EXPECT_FALSE(y.empty()) << name;
+    for (const float v : y) ASSERT_EQ(v, half(v)) << name;
+  }
+}
+
 // Larger than a piece of work of one thread, in place and not.
 TEST(SimExecutor, LargeTensors) {
   const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
