@@ -109,10 +109,12 @@ def _match_rows(expected, actual, pixels: float = 0.1) -> tuple[int, int]:
     return moved, unmatched
 
 
-def export_one(name: str, exporters: list[str], out: pathlib.Path, seed: int, threads: int) -> int:
+def export_one(
+    name: str, exporters: list[str], out: pathlib.Path, seed: int | None, threads: int
+) -> int:
     """Export one detector with each exporter; returns how many exports failed."""
     detector = DETECTORS[name]
-    deploy = build_deploy_form(detector, seed)
+    deploy = build_deploy_form(detector, detector.seed if seed is None else seed)
     parameters = sum(p.numel() for p in deploy.parameters()) / 1e6
     print(f"{name}: {detector.summary}, {parameters:.2f} M parameters", flush=True)
     image = sample_images(1, HELD_OUT_SEED, detector)
@@ -163,7 +165,7 @@ def main() -> int:
     parser.add_argument(
         "--out", type=pathlib.Path, default=cache / "exports", help="default: %(default)s"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the weights (default: %(default)s)")
+    parser.add_argument("--seed", type=int, help="of the weights (default: each detector's own)")
     parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
     args = parser.parse_args()
 

@@ -304,7 +304,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if min(args.steps, args.batch, args.queries, args.layers) < 1 or args.images < args.batch:
-        parser.error("--steps, --batch, --queries and --layers must be positive, --images >= --batch")
+        parser.error("--steps, --batch, --queries, --layers must be positive, --images >= --batch")
     if args.topk > args.queries * len(CLASSES):
         parser.error(
             f"--topk {args.topk} is more than {args.queries} queries x {len(CLASSES)} classes"
