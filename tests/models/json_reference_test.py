@@ -115,6 +115,14 @@ class JsonReference(unittest.TestCase):
         commands = set(re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M))
         self.assertEqual({name.split()[0] for name in self.documented}, commands)
 
+    def test_readme_lists_every_command_once(self):
+        table = (ROOT / "cli/commands.inc").read_text()
+        commands = re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M)
+        readme = (ROOT / "README.md").read_text()
+        section = readme.split("\n## Commands\n")[1].split("\n## ")[0]
+        listed = [name.split()[0] for name in re.findall(r"^\| `([\w ]+)` \|", section, re.M)]
+        self.assertEqual(sorted(listed), sorted(commands))
+
 
 if __name__ == "__main__":
     unittest.main()
