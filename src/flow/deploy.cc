@@ -92,7 +92,7 @@ std::string_view level_name(Optimization level) {
   return "unknown";
 }
 
-Json settings_of(const DeployOptions& options, const DeployResult& result) {
+Json settings_of(const DeployOptions& options, const Model& source, const DeployResult& result) {
   Json passes = Json::array();
   for (const PassReport& pass : result.passes)
     passes.push_back({{"name", pass.name},
@@ -100,6 +100,7 @@ Json settings_of(const DeployOptions& options, const DeployResult& result) {
                       {"skipped", pass.outcome.skipped.size()}});
   const LoadOptions& load = options.load;
   return {{"contract", result.contract_origin},
+          {"source_files", source_files(source)},
           {"cut", result.cut_origin},
           {"passes", std::move(passes)},
           {"intra_op_threads", load.intra_op_threads},
@@ -118,10 +119,19 @@ std::string executors_of(const std::vector<Segment>& segments) {
 
 }  // namespace
 
+Json source_files(const Model& source) {
+  Json out = Json::object();
+  for (const auto& [name, sha256] : source.source_hashes()) out[name] = sha256;
+  return out;
+}
+
 Result<DeployResult> deploy(const DeployOptions& options) {
   const auto step = [&](std::string_view name) {
     if (options.progress) options.progress(name, 0, 0);
   };
+  if (!options.labels.empty() && options.images.empty())
+    return InvalidArgument("labels ('{}') need the images that they describe: give --images DIR",
+                           options.labels.string());
   DeployResult result;
   Manifest& manifest = result.manifest;
   TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(options.target));
@@ -197,7 +207,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   manifest.inputs_sha256 = inputs_sha256(proof.input_hashes);
   manifest.versions = proof.versions;
   manifest.versions.emplace_back(fmt::format("target file {}", device.name), device.sha256);
-  manifest.settings = settings_of(options, result);
+  manifest.settings = settings_of(options, source, result);
   manifest.stages = {{"export", "ok", fmt::format("{} segment files", manifest.segments.size())},
                      {"build", "ok", executors_of(manifest.segments)}};
   for (const StageStatus& stage : proof.stages) manifest.stages.push_back(stage);

@@ -63,6 +63,9 @@ Json to_json(const DeployResult& result);
 // the verdict does not cover.
 std::string describe(const DeployResult& result);
 
+// File name -> SHA-256 of a model and its external data: manifest.settings["source_files"].
+Json source_files(const Model& source);
+
 // The tensors that a cut names (DeployOptions::cut); empty for "none".
 Result<std::vector<std::string>> parse_cut(const std::string& cut);
 

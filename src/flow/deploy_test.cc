@@ -90,6 +90,9 @@ TEST_F(Deploy, RefusesWhatCannotBeRight) {
   o.images = temporary_.path() / "no-images";
   EXPECT_THAT(error(o), HasSubstr("no-images"));
   o = options();
+  o.labels = "annotations.json";
+  EXPECT_THAT(error(o), HasSubstr("need the images"));
+  o = options();
   o.cut = "no_such_tensor";
   EXPECT_THAT(error(o), AllOf(HasSubstr("cut by --cut"), HasSubstr("no_such_tensor")));
   o = options();  // one of three features: the others go around it

@@ -41,7 +41,10 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
     if (!made.ok()) return made.status().at(where);
     auto model = Model::load(path);
     if (!model.ok()) return model.status().at(where);
-    auto graph = (*made)->load(*model, options);
+    // A node of a device's segment that silently ran on the cpu would be proved there, not here.
+    LoadOptions own = options;
+    own.disable_fallback = address != "cpu";
+    auto graph = (*made)->load(*model, own);
     if (!graph.ok()) return graph.status().at(fmt::format("{} on '{}'", where, address));
     out.segments_.push_back({segment.name, address, std::move(*graph)});
     out.add_versions(**made, segment.name);

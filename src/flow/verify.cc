@@ -9,6 +9,7 @@
 #include "base/npy.h"
 #include "base/status.h"
 #include "device/device.h"
+#include "flow/deploy.h"
 #include "flow/result_text.h"
 #include "pipeline/preprocess.h"
 
@@ -109,6 +110,7 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   request.labels = find_labels(options.labels, inputs.folder());
   request.load = options.load;
   request.progress = options.progress;
+  result.inputs = inputs.description();
   Model source;
   Evidence evidence;
   if (!options.model.empty()) {
@@ -117,6 +119,12 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
       return FailedPrecondition(
           "'{}' has SHA-256 {}, the package was made of '{}' with {}: another model",
           options.model.string(), source.sha256(), manifest.source_model, manifest.source_sha256);
+    const auto recorded = manifest.settings.find("source_files");
+    if (recorded != manifest.settings.end() && *recorded != source_files(source))
+      return FailedPrecondition(
+          "the external data of '{}' are not those that the package was made of: recorded {}, here "
+          "{}",
+          options.model.string(), recorded->dump(), source_files(source).dump());
     request.source = &source;
   } else {
     TENONNX_ASSIGN_OR_RETURN(evidence,
@@ -175,7 +183,7 @@ Json to_json(const VerifyResult& result) {
               {"version_differences", std::move(versions)},
               {"checks", to_json(std::span<const Check>(result.checks))},
               {"notes", result.notes}};
-  if (result.ran_gates) out["summary"] = summary_of(result.proof, "");
+  if (result.ran_gates) out["summary"] = summary_of(result.proof, result.inputs);
   return out;
 }
 

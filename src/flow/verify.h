@@ -44,6 +44,7 @@ struct VerifyResult {
   std::vector<Check> checks;
   Verdict verdict = Verdict::kInconclusive;
   std::vector<std::string> notes;
+  std::string inputs;  // InputSource::description, with images
 };
 
 // Errors: everything that read_package refuses; FailedPrecondition for versions that differ (unless
