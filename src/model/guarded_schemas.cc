@@ -34,6 +34,23 @@ bool has_long_vector(const Context& context, std::size_t first = 0) {
   return false;
 }
 
+// The input that holds the kernel of a convolution, 0 for other operators.
+std::size_t kernel_input(const std::string& op) {
+  if (op == "Conv" || op == "ConvTranspose" || op == "ConvInteger" || op == "DeformConv") return 1;
+  return op == "QLinearConv" ? 3 : 0;
+}
+
+// True where the ranks of the first input and of the kernel are known and differ.
+bool has_odd_kernel(const onnx::InferenceContext& context, std::size_t kernel) {
+  const auto rank = [&](std::size_t i) {
+    if (i >= context.getNumInputs()) return -1;
+    const onnx::TypeProto* type = context.getInputType(i);
+    if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) return -1;
+    return type->tensor_type().shape().dim_size();
+  };
+  return rank(0) >= 0 && rank(kernel) >= 0 && rank(0) != rank(kernel);
+}
+
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, const int version,
@@ -41,28 +58,30 @@ class GuardedSchemas : public onnx::ISchemaRegistry {
     const onnx::OpSchema* schema =
         onnx::OpSchemaRegistry::Instance()->GetSchema(key, version, domain);
     if (schema == nullptr) return nullptr;
-    const bool reads_shape = shape_readers().contains(key);
-    if (!schema->has_data_propagation_function() && !reads_shape) return schema;
+    const bool guards_types = shape_readers().contains(key) || kernel_input(key) > 0;
+    if (!schema->has_data_propagation_function() && !guards_types) return schema;
     const std::lock_guard lock(mutex_);
     auto& guarded = guarded_[schema];
-    if (!guarded) guarded = guard(*schema, reads_shape);
+    if (!guarded) guarded = guard(*schema, guards_types);
     return guarded.get();
   }
 
  private:
-  static std::unique_ptr<onnx::OpSchema> guard(const onnx::OpSchema& schema, bool reads_shape) {
+  static std::unique_ptr<onnx::OpSchema> guard(const onnx::OpSchema& schema, bool guards_types) {
     auto copy = std::make_unique<onnx::OpSchema>(schema);
     if (schema.has_data_propagation_function())
       copy->PartialDataPropagationFunction(
           [inner = schema.GetDataPropagationFunction()](onnx::DataPropagationContext& context) {
             if (!has_long_vector(context)) inner(context);
           });
-    if (reads_shape && schema.has_type_and_shape_inference_function())
+    if (guards_types && schema.has_type_and_shape_inference_function())
       copy->TypeAndShapeInferenceFunction(
-          [inner = schema.GetTypeAndShapeInferenceFunction(),
+          [inner = schema.GetTypeAndShapeInferenceFunction(), kernel = kernel_input(schema.Name()),
            first = static_cast<std::size_t>(schema.Name() == "ConstantOfShape" ? 0 : 1)](
               onnx::InferenceContext& context) {
-            if (!has_long_vector(context, first)) inner(context);
+            const bool skip =
+                kernel > 0 ? has_odd_kernel(context, kernel) : has_long_vector(context, first);
+            if (!skip) inner(context);
           });
     return copy;
   }

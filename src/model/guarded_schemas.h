@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// onnx's operator schemas with a limit on what their inference may allocate.
+// onnx's operator schemas with a guard before what would end the process.
 #pragma once
 
 #include <onnx/defs/schema.h>
@@ -12,7 +12,9 @@ namespace tenonnx {
 // the recorded type alone: data propagation for every operator that it covers (Gather, Cast, Add,
 // ...), and the target of Reshape and the like. A 1-D tensor of 800 million elements then takes
 // more memory than a machine has, and a damaged file can claim any number. These schemas leave a
-// node without inference where a 1-D input is longer than 65,536, which no shape is.
+// node without inference where a 1-D input is longer than 65,536, which no shape is, and a
+// convolution whose kernel has another rank than its input, for which onnx 1.21 reads beyond a
+// vector's end.
 const onnx::ISchemaRegistry& guarded_schemas();
 
 }  // namespace tenonnx

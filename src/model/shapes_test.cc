@@ -87,6 +87,21 @@ TEST(Shapes, VectorsThatAreNoShapesTakeNoMemory) {
   EXPECT_EQ(infos.at("c").shape, (Shape{4000000000}));
 }
 
+// onnx 1.21 reads beyond the kernel's dimensions here.
+TEST(Shapes, KernelsOfAnotherRankAreLeftOut) {
+  const Model model = parse_model(R"(<ir_version: 10, opset_import: ["" : 20]>
+    g (float[1,3,8,8] x, float[3,3,3] w, float[3] v, float[3,3,3,3] good) => (float[9] y) {
+      a = Conv (x, w)
+      b = Conv (x, v)
+      c = ConvTranspose (x, v)
+      d = Conv (x, good)
+      y = Relu (a) })");
+  const TensorInfos infos = infer_shapes(model);
+  EXPECT_FALSE(infos.contains("a"));
+  EXPECT_FALSE(infos.contains("b"));
+  EXPECT_EQ(infos.at("d").shape, (Shape{1, 3, 6, 6}));
+}
+
 TEST(Shapes, EveryTypeOfTheExampleIsKnown) {
   const auto path =
       std::filesystem::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
