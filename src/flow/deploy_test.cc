@@ -13,6 +13,7 @@
 #include "base/npy.h"
 #include "base/temporary_directory.h"
 #include "flow/verify.h"
+#include "model/parse_for_test.h"
 
 namespace tenonnx {
 namespace {
@@ -74,6 +75,52 @@ TEST_F(Deploy, WithoutImagesIsInconclusiveAndSaysSo) {
   again.force = true;
   ASSERT_TRUE(deploy(again).ok());
   EXPECT_EQ(*sha256_file(package_ / "manifest.json"), before);
+}
+
+// x and Erf(x / sqrt 2) of a GELU cross: the runtime computes the whole GELU as one operator where
+// it can see all of it, and its parts one by one where it cannot.
+TEST_F(Deploy, AFusionThatCrossesTheCutIsNamed) {
+  const Model gelu = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,3,8,16] images) => (float[1,96,4] logits, float[1,96,4] pred_boxes)
+<float four = {4}, float two = {2}, float root = {1.4142135}, float one = {1}, float half = {0.5},
+ int64[3] rows = {1, 96, 4}> {
+  y = Mul (images, four)
+  x = Sub (y, two)
+  scaled = Div (x, root)
+  erf = Erf (scaled)
+  sum = Add (erf, one)
+  product = Mul (x, sum)
+  gelu = Mul (product, half)
+  logits = Reshape (gelu, rows)
+  pred_boxes = Sigmoid (logits)
+})");
+  const fs::path path = temporary_.path() / "gelu.onnx";
+  ASSERT_TRUE(gelu.save(path).ok());
+  std::ofstream(temporary_.path() / "gelu.contract.json") << R"({
+    "schema_version": 1,
+    "image": {"name": "images", "dtype": "float32", "shape": [1, 3, 8, 16], "layout": "NCHW",
+              "color": "RGB", "resize": "pillow_bilinear", "fit": "stretch",
+              "normalized_by": "pipeline", "scale": 0.00392156862745098, "mean": [0, 0, 0],
+              "std": [1, 1, 1], "range": [0, 1]},
+    "outputs": {"kind": "raw", "logits": "logits", "pred_boxes": "pred_boxes", "top_k": 10},
+    "classes": ["a", "b", "c", "d"], "cut": ["x", "erf"]})";
+  DeployOptions o = options();
+  o.model = path;
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->proof.fusion_crosses) << describe(*result);
+  EXPECT_TRUE(result->proof.cut_is_right) << describe(*result);
+  EXPECT_THAT(describe(*result), HasSubstr("a fusion crosses the cut"));
+  bool found = false;
+  for (const Check& check : result->proof.checks) {
+    if (check.name != "cut: logits: max abs error, default level") continue;
+    found = true;
+    EXPECT_GT(check.value, 0);
+    EXPECT_EQ(check.verdict, Verdict::kPass) << to_text(check);
+    EXPECT_THAT(check.limit.origin, HasSubstr("two optimisation levels"));
+  }
+  EXPECT_TRUE(found) << describe(*result);
+  EXPECT_EQ(result->manifest.summary["fusion_crosses_cut"], true);
 }
 
 TEST_F(Deploy, RefusesWhatCannotBeRight) {

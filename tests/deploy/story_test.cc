@@ -6,6 +6,7 @@
 // unscaled it passes both ways. TENONNX_STORY_IMAGES: how many held-out images (20).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -119,6 +120,25 @@ TEST_F(Story, FragileFailsWholeAndTheFirstTensorIsNamed) {
   const auto package = read_package(result->package);
   ASSERT_TRUE(package.ok()) << package.status().message();
   EXPECT_EQ(package->verdict, "FAIL");
+}
+
+// The command: what a script sees of the same.
+TEST_F(Story, TheCommandSaysSoByItsExitCode) {
+  const auto exit_code = [](const std::string& arguments) {
+    const std::string line =
+        std::string("'") + TENONNX_TEST_BINARY_DIR "/bin/tenonnx' -q " + arguments + " >/dev/null";
+    const int status = std::system(line.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  const std::string model =
+      "'" TENONNX_TEST_SOURCE_DIR "/examples/models/shapes_deimv2_fragile.onnx'";
+  const std::string common = "deploy " + model + " --target sim-htp --max-images 3 --images '" +
+                             images().string() + "' -o '" + temporary_->path().string();
+  EXPECT_EQ(exit_code(common + "/by_command' --cut none"), 1);
+  EXPECT_EQ(exit_code("verify '" + temporary_->path().string() + "/by_command'"), 1);
+  EXPECT_EQ(exit_code(common + "/by_command'"), 2);  // it stands there already
+  EXPECT_EQ(exit_code(common + "/by_command' --force"), 0);
+  EXPECT_EQ(exit_code("verify '" + temporary_->path().string() + "/by_command'"), 0);
 }
 
 TEST_F(Story, FragilePassesWithTheCut) {
