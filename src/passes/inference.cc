@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "model/graph.h"
+#include "model/guarded_schemas.h"
 
 namespace tenonnx {
 namespace {
@@ -94,7 +95,7 @@ Inference infer(const Model& model) {
   try {
     const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0,
                                               /*data_prop=*/true);
-    onnx::shape_inference::InferShapes(copy, onnx::OpSchemaRegistry::Instance(), options, &values);
+    onnx::shape_inference::InferShapes(copy, &guarded_schemas(), options, &values);
   } catch (const std::exception&) {
     // What was inferred up to here is in `copy`.
   }
