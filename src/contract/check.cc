@@ -102,14 +102,14 @@ Status check_outputs(const Contract& contract, std::span<const TensorInfo> graph
            {"pred_boxes", names.pred_boxes, {1, -1, 4}, false}};
   std::int64_t rows = -1;
   std::string_view rows_of;
+  std::string unknown;
   for (const Expected& expected : all) {
     TENONNX_ASSIGN_OR_RETURN(const TensorInfo info,
                              find(graph, expected.name, "output", expected.field));
     TENONNX_RETURN_IF_ERROR(check_output(expected, info));
     const std::int64_t own = info.shape.size() > 1 ? info.shape[1] : -1;
     if (own < 0) {
-      notes.push_back(fmt::format("the number of rows of output '{}' is not known before a run",
-                                  expected.name));
+      unknown += fmt::format("{}'{}'", unknown.empty() ? "" : ", ", expected.name);
       continue;
     }
     if (rows >= 0 && own != rows)
@@ -122,6 +122,8 @@ Status check_outputs(const Contract& contract, std::span<const TensorInfo> graph
       return InvalidArgument("output '{}' has {} classes, but the contract names {}", expected.name,
                              info.shape[2], classes);
   }
+  if (!unknown.empty())
+    notes.push_back(fmt::format("how many rows {} have is not known before a run", unknown));
   for (const TensorInfo& stated : names.tensors) {
     TENONNX_ASSIGN_OR_RETURN(const TensorInfo info,
                              find(graph, stated.name, "output", "outputs/tensors"));
