@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "base/npy.h"
 #include "base/temporary_directory.h"
@@ -121,6 +123,30 @@ g (float[1,3,8,16] images) => (float[1,96,4] logits, float[1,96,4] pred_boxes)
   }
   EXPECT_TRUE(found) << describe(*result);
   EXPECT_EQ(result->manifest.summary["fusion_crosses_cut"], true);
+}
+
+// The files were written and the graph level holds, but no session starts: a FAIL with its stage,
+// not a package that looks done.
+TEST_F(Deploy, AnExecutorThatDoesNotStartIsAFailedStage) {
+  fs::create_directory(temporary_.path() / "devices");
+  std::ofstream(temporary_.path() / "devices" / "broken.json") << R"({
+    "schema_version": 1, "name": "broken", "title": "t", "description": "d", "source": "a test",
+    "checked": "2026-11", "roles": {"encoder": "sim:nowhere", "default": "cpu"}})";
+  ASSERT_EQ(::setenv("TENONNX_DEVICES", (temporary_.path() / "devices").c_str(), 1), 0);
+  DeployOptions o = options();
+  o.target = "broken";
+  const auto result = deploy(o);
+  ::unsetenv("TENONNX_DEVICES");
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto package = read_package(package_);
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  EXPECT_EQ(package->verdict, "FAIL");
+  std::map<std::string, std::string> stages;
+  for (const StageStatus& stage : package->stages) stages[stage.stage] = stage.status;
+  EXPECT_EQ(stages["export"], "ok");
+  EXPECT_EQ(stages["runtime_init"], "failed");
+  EXPECT_EQ(stages["forward"], "not run");
+  EXPECT_THAT(describe(*result), HasSubstr("nowhere"));
 }
 
 TEST_F(Deploy, RefusesWhatCannotBeRight) {
