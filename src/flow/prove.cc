@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "adapters/address.h"
 #include "adapters/diagnose.h"
 #include "base/status.h"
 #include "device/device.h"
@@ -230,6 +231,16 @@ class Prover {
         proof_.diagnosis =
             fmt::format("first beyond the range of {} in segment '{}', on '{}':\n    {}",
                         segment.executor, segment.name, input.name, to_string(*beyond));
+        return {};
+      }
+      TENONNX_ASSIGN_OR_RETURN(const auto executor, make_executor(segment.executor));
+      TENONNX_ASSIGN_OR_RETURN(const auto non_finite,
+                               first_non_finite(model, feeds, *make_cpu_executor(), *executor));
+      if (non_finite) {
+        proof_.first_bad_tensor = non_finite->tensor;
+        proof_.diagnosis =
+            fmt::format("first Inf or NaN of {} in segment '{}', on '{}':\n    {}",
+                        segment.executor, segment.name, input.name, to_string(*non_finite));
         return {};
       }
     }
