@@ -27,8 +27,8 @@ FENCE = re.compile(r"^(\s*)(```+|~~~+)\s*([\w-]*)")
 
 
 def documents(root):
-    files = [root / "README.md"] if (root / "README.md").exists() else []
-    for folder in ("docs", "examples"):
+    files = sorted(root.glob("*.md"))
+    for folder in ("docs", "examples", "tools"):
         files += sorted((root / folder).rglob("*.md"))
     return files
 
