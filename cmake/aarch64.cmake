@@ -21,7 +21,8 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(Protobuf_PROTOC_EXECUTABLE /usr/bin/protoc CACHE FILEPATH "The host's own")
 # A native compiler looks into the headers of its architecture by itself.
-set(CMAKE_CXX_FLAGS_INIT "-isystem ${aarch64_sysroot}/usr/include/aarch64-linux-gnu")
+# -Wno-psabi: a note about GCC before 10.1, which no one mixes in here.
+set(CMAKE_CXX_FLAGS_INIT "-Wno-psabi -isystem ${aarch64_sysroot}/usr/include/aarch64-linux-gnu")
 # Where the libraries that our libraries need are found when linking.
 foreach(dir usr/lib/aarch64-linux-gnu lib/aarch64-linux-gnu)
   string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -Wl,-rpath-link,${aarch64_sysroot}/${dir}")
