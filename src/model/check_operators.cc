@@ -26,6 +26,20 @@ Versions versions_of(const Imports& imports) {
   return versions;
 }
 
+// What the schemas do not say and ONNX Runtime 1.29 answers with abort() instead of an error.
+Status check_split(const onnx::NodeProto& node) {
+  const std::int64_t outputs = node.output_size();
+  if (const auto* count = find_attribute(node, "num_outputs"); count != nullptr && count->has_i())
+    if (count->i() != outputs)
+      return DataLoss("{} has num_outputs {} and {} outputs", node_label(node), count->i(),
+                      outputs);
+  if (const auto* sizes = find_attribute(node, "split"); sizes != nullptr)
+    if (sizes->ints_size() > 0 && sizes->ints_size() != outputs)
+      return DataLoss("{} has {} sizes and {} outputs", node_label(node), sizes->ints_size(),
+                      outputs);
+  return {};
+}
+
 template <typename Nodes>
 Status check_nodes(const Nodes& nodes, const Versions& versions, const FunctionIds& functions) {
   for (const onnx::NodeProto& node : nodes) {
@@ -46,6 +60,7 @@ Status check_nodes(const Nodes& nodes, const Versions& versions, const FunctionI
         return DataLoss("{} is not valid: {}", node_label(node), error.what());
       }
     }
+    if (domain.empty() && node.op_type() == "Split") TENONNX_RETURN_IF_ERROR(check_split(node));
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g())
         TENONNX_RETURN_IF_ERROR(check_nodes(attribute.g().node(), versions, functions));

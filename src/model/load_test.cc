@@ -226,6 +226,8 @@ TEST(Load, NodesThatAreNotAsTheirSchemaWants) {
   EXPECT_THAT(message("Add (x)"), HasSubstr("m.onnx: Add 'n' is not valid"));
   EXPECT_THAT(message("Relu <alpha = 1> (x)"), HasSubstr("alpha"));
   EXPECT_THAT(message("Cast (x)"), HasSubstr("'to'"));
+  EXPECT_EQ(message("Split <num_outputs = 1> (x)"), "");
+  EXPECT_THAT(message("Split <num_outputs = 2> (x)"), HasSubstr("num_outputs 2 and 1 outputs"));
   EXPECT_THAT(message("Upsample (x, x)"), HasSubstr("deprecated"));
   EXPECT_EQ(message("com.other.Thing (x)"),
             "m.onnx: com.other.Thing 'n' is of the domain 'com.other', which the model does not "

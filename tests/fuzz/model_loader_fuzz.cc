@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// usage: model_loader_fuzz [--seeds N] [--first S] [--verbose] | --self-test
+// usage: model_loader_fuzz [--seeds N] [--first S] [--keep FILE] [--verbose] | --self-test
 // Damages small valid models and the example, one a seed, and loads the result: no crash, no hang,
 // at most 2 s of processor time and 512 MB. What the loader accepts is then used as the commands
 // use it: edges, shapes, report, extraction, saving; what is saved must load again. At last ONNX
@@ -181,9 +181,10 @@ void limit_case() {
 #endif
 }
 
-int run_case(const Corpus& corpus, std::uint32_t seed, bool verbose) {
+int run_case(const Corpus& corpus, std::uint32_t seed, bool verbose, const fs::path& keep) {
   Mutator mutator(seed);
   const std::string bytes = damaged(corpus, seed, mutator);
+  if (!keep.empty() && !write_file_atomic(keep, bytes).ok()) return kWrong;
   const TemporaryDirectory work;
   limit_case();
   const auto model = Model::from_bytes(bytes, corpus.directory, "damaged");
@@ -278,7 +279,7 @@ int self_test() {
 #endif
 }
 
-int run(std::uint32_t first, std::uint32_t seeds, bool verbose) {
+int run(std::uint32_t first, std::uint32_t seeds, bool verbose, const fs::path& keep) {
   google::protobuf::SetLogHandler(nullptr);  // damaged text fields are meant
   // Opened before forking, so that each case need not. It starts no thread.
   if (const auto runtime = onnxruntime(); !runtime.ok()) {
@@ -290,7 +291,7 @@ int run(std::uint32_t first, std::uint32_t seeds, bool verbose) {
   if (!make_corpus(corpus)) return 2;
   int refused = 0, accepted = 0, runtime_refused = 0, failed = 0;
   for (std::uint32_t seed = first; seed < first + seeds; ++seed) {
-    const int code = in_child([&] { return run_case(corpus, seed, verbose); });
+    const int code = in_child([&] { return run_case(corpus, seed, verbose, keep); });
     if (code == kRefused) {
       ++refused;
     } else if (code == kAccepted) {
@@ -313,6 +314,7 @@ int run(std::uint32_t first, std::uint32_t seeds, bool verbose) {
 int main(int argc, char** argv) {
   std::uint32_t first = 1, seeds = 500;
   bool verbose = false;
+  std::filesystem::path keep;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--self-test") return tenonnx::fuzz::self_test();
@@ -320,13 +322,17 @@ int main(int argc, char** argv) {
       verbose = true;
     } else if (option == "--seeds" && i + 1 < argc) {
       seeds = static_cast<std::uint32_t>(std::strtoul(argv[++i], nullptr, 10));
+    } else if (option == "--keep" && i + 1 < argc) {
+      keep = argv[++i];
     } else if (option == "--first" && i + 1 < argc) {
       first = static_cast<std::uint32_t>(std::strtoul(argv[++i], nullptr, 10));
     } else {
-      std::fputs("usage: model_loader_fuzz [--seeds N] [--first S] [--verbose] | --self-test\n",
-                 stderr);
+      std::fputs(
+          "usage: model_loader_fuzz [--seeds N] [--first S] [--keep FILE] [--verbose] | "
+          "--self-test\n",
+          stderr);
       return 2;
     }
   }
-  return tenonnx::fuzz::run(first, seeds, verbose);
+  return tenonnx::fuzz::run(first, seeds, verbose, keep);
 }
