@@ -22,8 +22,9 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
                  "names them; by default what the contract names, else none");
   add_input_shape_option(app, options->input_shapes);
   app.add_flag("--force", options->force, "Replace an existing package");
-  app.add_flag("!--no-fold-constants", options->fold_constants,
-               "Keep the exporter's constant subgraphs (vendors' compilers reject them)");
+  app.add_flag_callback(
+      "--no-fold-constants", [options] { options->fold_constants = false; },
+      "Keep the exporter's constant subgraphs (vendors' compilers reject them)");
   app.add_flag("--keep-metadata", options->keep_metadata,
                "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");
   app.add_option("--random-inputs", options->random_inputs, "How many, where there are no images")

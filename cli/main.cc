@@ -54,6 +54,23 @@ struct Registered {
   RunCommand run;
 };
 
+// CLI11 answers a misspelt command with "A subcommand is required". The options before a command
+// take no values, so that the first word without a dash is meant as one.
+int refuse_unknown_command(const std::vector<Registered>& commands, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.empty() || word.front() == '-') continue;
+    std::string names;
+    for (const Registered& command : commands) {
+      if (command.app->get_name() == word) return kExitPassed;
+      names += (names.empty() ? "" : ", ") + command.app->get_name();
+    }
+    fmt::print(stderr, "tenonnx: error: there is no command '{}'; there are: {}\n", word, names);
+    return kExitBadInput;
+  }
+  return kExitPassed;
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app(kDescription, "tenonnx");
   app.footer(kFooter);
@@ -77,6 +94,8 @@ int run_main(int argc, char** argv) {
 #include "commands.inc"
 #undef TENONNX_COMMAND
 
+  if (const int code = refuse_unknown_command(commands, argc, argv); code != kExitPassed)
+    return code;
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

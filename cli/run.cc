@@ -49,7 +49,7 @@ std::string describe(const RunResult& result) {
     }
   }
   text +=
-      fmt::format("{} image{}, {} detections with a score of at least {}\n", result.images.size(),
+      fmt::format("{} image{}, {} detections with a score above {}\n", result.images.size(),
                   result.images.size() == 1 ? "" : "s", total, result.score_threshold);
   text += fmt::format("detections    {}\nCOCO results  {} (image ids: {})\n",
                       result.detections_file.string(), result.coco_file.string(), result.image_ids);
@@ -70,7 +70,7 @@ RunCommand setup_run(CLI::App& app, const Globals& globals) {
                  "standard input")
       ->required();
   app.add_option("-o,--out", options->out, "Directory for detections and drawn images")->required();
-  app.add_option("--score", options->score_threshold, "Keep detections from this score on")
+  app.add_option("--score", options->score_threshold, "Keep detections whose score is above this")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_flag("--no-draw", *no_draw, "Do not draw the images");
@@ -83,8 +83,8 @@ RunCommand setup_run(CLI::App& app, const Globals& globals) {
       ->transform(CLI::CheckedTransformer(pixel_formats(), CLI::ignore_case).description(""))
       ->type_name("FORMAT");
   app.add_flag("--force", options->allow_failed_package, "Run a package whose verdict is FAIL");
-  app.add_flag(
-      "!--allow-version-mismatch", options->check_versions,
+  app.add_flag_callback(
+      "--allow-version-mismatch", [options] { options->check_versions = false; },
       "Run with versions of runtime or device files other than those that the manifest names");
   add_scheduling_options(app, options->scheduling);
   return [&globals, options, no_draw] {
@@ -93,9 +93,11 @@ RunCommand setup_run(CLI::App& app, const Globals& globals) {
     options->progress = make_progress(globals);
     const Result<RunResult> result = run_images(*options);
     if (!result.ok()) return fail(result.status());
-    print_result(globals, to_json(*result), describe(*result));
+    // With nothing but failures there is no result to show; JSON names the failures as well.
+    if (globals.json || !result->images.empty())
+      print_result(globals, to_json(*result), describe(*result));
     for (const RunFailure& failure : result->failures)
-      fmt::print(stderr, "tenonnx: error: {}: {}\n", failure.name, failure.message);
+      fmt::print(stderr, "tenonnx: error: {}\n", failure.message);
     return static_cast<int>(result->failures.empty() ? kExitPassed : kExitBadInput);
   };
 }
