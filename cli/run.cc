@@ -48,9 +48,8 @@ std::string describe(const RunResult& result) {
                           d.box.x0, d.box.y0, d.box.x1, d.box.y1);
     }
   }
-  text +=
-      fmt::format("{} image{}, {} detections with a score above {}\n", result.images.size(),
-                  result.images.size() == 1 ? "" : "s", total, result.score_threshold);
+  text += fmt::format("{} image{}, {} detections with a score above {}\n", result.images.size(),
+                      result.images.size() == 1 ? "" : "s", total, result.score_threshold);
   text += fmt::format("detections    {}\nCOCO results  {} (image ids: {})\n",
                       result.detections_file.string(), result.coco_file.string(), result.image_ids);
   if (!result.drawn_directory.empty())
