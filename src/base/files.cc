@@ -257,9 +257,12 @@ Result<std::string> sha256_file(const fs::path& path) {
 }
 
 Result<fs::path> resolve_inside(const fs::path& root, std::string_view relative) {
+  // An empty root is the working directory. It must be named: weakly_canonical leaves a relative
+  // path as it is where not even its first part exists.
+  const fs::path base = root.empty() ? fs::path(".") : root;
   const auto refuse = [&](std::string_view reason) -> Status {
     return InvalidArgument("path '{}' {}; only a relative path inside '{}' is allowed", relative,
-                           reason, root.string());
+                           reason, base.string());
   };
   if (relative.empty()) return refuse("is empty");
   if (relative.find('\0') != std::string_view::npos)
@@ -270,15 +273,14 @@ Result<fs::path> resolve_inside(const fs::path& root, std::string_view relative)
     if (part == "..") return refuse("leaves its directory by '..'");
   if (path.lexically_normal() == ".") return refuse("names the directory itself");
   std::error_code error;
-  const fs::path real_root = fs::weakly_canonical(root.empty() ? fs::path(".") : root, error);
-  if (error) return os_error("resolve", root, error.value());
-  const fs::path joined = root / path;
-  const fs::path real = fs::weakly_canonical(joined, error);
-  if (error) return os_error("resolve", joined, error.value());
+  const fs::path real_root = fs::weakly_canonical(fs::absolute(base), error);
+  if (error) return os_error("resolve", base, error.value());
+  const fs::path real = fs::weakly_canonical(fs::absolute(base / path), error);
+  if (error) return os_error("resolve", base / path, error.value());
   const fs::path inside = real.lexically_relative(real_root);
   if (inside.empty() || *inside.begin() == "..")
     return refuse("leaves its directory by a symbolic link");
-  return joined;
+  return root / path;
 }
 
 }  // namespace tenonnx

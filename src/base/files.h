@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -104,7 +105,8 @@ std::string random_suffix();
 
 // A directory that is filled beside its final place and then put there in one step.
 //
-//   TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create("out/model-package", force));
+//   TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create("out/model-package", force,
+//   may_replace));
 //   ... write into staged.path() ...
 //   TENONNX_RETURN_IF_ERROR(staged.publish());
 //
@@ -125,9 +127,16 @@ std::string random_suffix();
 // on the directory, which another pid namespace would show).
 class StagedDirectory {
  public:
+  // Given a directory that would be replaced: whether it may be. A command that writes directories
+  // names here what it knows as its own, as --force with a slip in the path ("-o ~") must not
+  // remove what somebody else has put there.
+  using MayReplace = std::function<Status(const std::filesystem::path& directory)>;
+
   // FailedPrecondition where something stands at the final path and `replace` is not set, or where
-  // it is not a directory.
-  static Result<StagedDirectory> create(const std::filesystem::path& final_path, bool replace);
+  // it is not a directory; and what `may_replace` says. It is asked again just before the exchange,
+  // and never of a directory that holds no file. Without it only such a directory is replaced.
+  static Result<StagedDirectory> create(const std::filesystem::path& final_path, bool replace,
+                                        MayReplace may_replace = {});
   StagedDirectory(StagedDirectory&&) noexcept;
   StagedDirectory& operator=(StagedDirectory&&) noexcept;
   ~StagedDirectory();
@@ -139,8 +148,15 @@ class StagedDirectory {
   void discard();
   std::filesystem::path final_, staged_;
   bool replace_ = false;
+  MayReplace may_replace_;
   int lock_ = -1;
 };
+
+// Whether every file of `directory`, at any depth, is one that `is_own` knows by its path relative
+// to it: FailedPrecondition names the first other one, which is "not part of `what`". Anything that
+// is neither file nor directory is a file here. For StagedDirectory::MayReplace.
+Status holds_only(const std::filesystem::path& directory, std::string_view what,
+                  const std::function<bool(const std::string& relative)>& is_own);
 
 // Makes StagedDirectory act as on a file system without RENAME_EXCHANGE. For tests.
 void pretend_no_rename_exchange(bool pretend);

@@ -126,6 +126,11 @@ TEST(Files, PathsStayInsideTheirDirectory) {
   fs::current_path(root);
   EXPECT_TRUE(resolve_inside("", "sub/x").ok());
   EXPECT_FALSE(resolve_inside("", "up/secret").ok());
+  // Not there: that is for who opens it to say.
+  EXPECT_EQ(*resolve_inside("", "missing.data"), "missing.data");
+  EXPECT_TRUE(resolve_inside("sub", "missing.data").ok());
+  EXPECT_TRUE(resolve_inside("nowhere", "missing.data").ok());
+  EXPECT_THAT(resolve_inside("", "/etc/passwd").status().message(), HasSubstr("inside '.'"));
   fs::current_path("/");
 }
 

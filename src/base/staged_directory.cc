@@ -102,6 +102,13 @@ void remove_stale(const fs::path& final_path) {
   for (const fs::path& path : stale) fs::remove_all(path, error);
 }
 
+Status check_replaceable(const fs::path& directory,
+                         const StagedDirectory::MayReplace& may_replace) {
+  const auto no_file = [](const std::string&) { return false; };
+  const Status empty = holds_only(directory, "anything that may be replaced", no_file);
+  return empty.ok() || !may_replace ? empty : may_replace(directory);
+}
+
 Status sync_tree(const fs::path& directory) {
   std::error_code error;
   for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end;
@@ -137,7 +144,27 @@ Status switch_link(const fs::path& final_path, const std::string& content) {
 
 void pretend_no_rename_exchange(bool pretend) { g_no_exchange = pretend; }
 
-Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool replace) {
+Status holds_only(const fs::path& directory, std::string_view what,
+                  const std::function<bool(const std::string& relative)>& is_own) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
+    const fs::file_status status = it->symlink_status(error);
+    if (error) break;
+    if (fs::is_directory(status)) continue;
+    const std::string relative = it->path().lexically_relative(directory).string();
+    if (!is_own(relative))
+      return FailedPrecondition(
+          "'{}' is not replaced: it holds '{}', which is not part of {}; move it away, or name "
+          "another place",
+          directory.string(), relative, what);
+  }
+  if (error) return Io("cannot read '{}': {}", directory.string(), error.message());
+  return {};
+}
+
+Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool replace,
+                                                MayReplace may_replace) {
   std::error_code error;
   fs::path path = fs::absolute(final_path, error).lexically_normal();
   if (error || final_path.empty())
@@ -157,6 +184,7 @@ Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool
       return FailedPrecondition(
           "'{}' exists; remove it, name another place, or ask for it to be replaced (--force)",
           final_path.string());
+    if (fs::exists(status)) TENONNX_RETURN_IF_ERROR(check_replaceable(path, may_replace));
   }
   fs::create_directories(path.parent_path(), error);
   if (error) return Io("cannot make '{}': {}", path.parent_path().string(), error.message());
@@ -165,6 +193,7 @@ Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool
   StagedDirectory staged;
   staged.final_ = path;
   staged.replace_ = replace;
+  staged.may_replace_ = std::move(may_replace);
   const fs::path beside = path.parent_path() / (prefix_of(path, "staged") + random_suffix());
   if (!fs::create_directory(beside, error))
     return Io("cannot make '{}': {}", beside.string(), error.message());
@@ -182,6 +211,9 @@ Status StagedDirectory::publish() {
   const bool occupied = fs::exists(fs::symlink_status(final_, error));
   if (occupied && !replace_)
     return FailedPrecondition("'{}' appeared meanwhile; it is left as it is", final_.string());
+  // What was put there while this one was being filled counts as well.
+  if (fs::is_directory(final_, error))
+    TENONNX_RETURN_IF_ERROR(check_replaceable(final_, may_replace_));
   TENONNX_ASSIGN_OR_RETURN(const bool exchanges, can_exchange(final_));
 
   if (own_link || (!occupied && !exchanges)) {
@@ -231,6 +263,7 @@ StagedDirectory::StagedDirectory(StagedDirectory&& other) noexcept
     : final_(std::move(other.final_)),
       staged_(std::exchange(other.staged_, fs::path())),
       replace_(other.replace_),
+      may_replace_(std::move(other.may_replace_)),
       lock_(std::exchange(other.lock_, -1)) {}
 
 StagedDirectory& StagedDirectory::operator=(StagedDirectory&& other) noexcept {
@@ -239,6 +272,7 @@ StagedDirectory& StagedDirectory::operator=(StagedDirectory&& other) noexcept {
     final_ = std::move(other.final_);
     staged_ = std::exchange(other.staged_, fs::path());
     replace_ = other.replace_;
+    may_replace_ = std::move(other.may_replace_);
     lock_ = std::exchange(other.lock_, -1);
   }
   return *this;

@@ -43,8 +43,14 @@ std::vector<std::string> entries(const fs::path& dir) {
   return names;
 }
 
+// What fill() writes.
+Status is_filled(const fs::path& directory) {
+  return holds_only(directory, "a filled directory",
+                    [](const std::string& name) { return name.starts_with("sub/"); });
+}
+
 Status put(const fs::path& final_path, const std::string& text, bool replace) {
-  auto staged = StagedDirectory::create(final_path, replace);
+  auto staged = StagedDirectory::create(final_path, replace, is_filled);
   if (!staged.ok()) return staged.status();
   fill(staged->path(), text);
   return staged->publish();
@@ -99,6 +105,38 @@ TEST_P(StagedDirectoryTest, AFileIsNeverReplaced) {
   std::ofstream(final_) << "precious";
   EXPECT_THAT(put(final_, "new", true).message(), HasSubstr("not a directory"));
   EXPECT_EQ(*read_file(final_), "precious");
+}
+
+TEST_P(StagedDirectoryTest, WhatIsNotOursIsNeverReplaced) {
+  ASSERT_TRUE(put(final_, "old", false).ok());
+  std::ofstream(final_ / "thesis.txt") << "precious";
+  const Status refused = put(final_, "new", true);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("holds 'thesis.txt', which is not part of a filled "
+                                           "directory; move it away, or name another place"));
+  EXPECT_EQ(*read_file(final_ / "thesis.txt"), "precious");
+  EXPECT_EQ(content_of(final_), "old");
+  fs::remove(final_ / "thesis.txt");
+  fs::create_directory(final_ / "empty");
+  EXPECT_TRUE(put(final_, "new", true).ok());
+}
+
+TEST_P(StagedDirectoryTest, WhatIsPutThereMeanwhileIsNeverReplaced) {
+  ASSERT_TRUE(put(final_, "old", false).ok());
+  auto staged = StagedDirectory::create(final_, true, is_filled);
+  ASSERT_TRUE(staged.ok());
+  fill(staged->path(), "new");
+  std::ofstream(final_ / "thesis.txt") << "precious";
+  EXPECT_THAT(staged->publish().message(), HasSubstr("holds 'thesis.txt'"));
+  EXPECT_EQ(*read_file(final_ / "thesis.txt"), "precious");
+}
+
+TEST_P(StagedDirectoryTest, WithoutARuleOnlyAnEmptyDirectoryIsReplaced) {
+  fs::create_directories(final_);
+  auto refused = StagedDirectory::create(final_, true);
+  EXPECT_TRUE(refused.ok());
+  std::ofstream(final_ / "x") << "precious";
+  EXPECT_THAT(StagedDirectory::create(final_, true).status().message(), HasSubstr("holds 'x'"));
 }
 
 TEST_P(StagedDirectoryTest, WhatAppearsMeanwhileIsKept) {

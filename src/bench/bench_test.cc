@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "metrics/limit.h"
 #include "ort/test_models.h"
 #include "package/manifest.h"
 #include "pipeline/image_file.h"
@@ -66,6 +67,8 @@ class BenchPackageTest : public testing::Test {
     manifest.source_sha256 = sha256_hex("source");
     manifest.inputs_sha256 = sha256_hex("inputs");
     manifest.stages = {{"export", "ok", ""}};
+    manifest.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
+                                                      {0.99, "gate of a heterogeneous chain"}))});
     const Status status = write_package(package(), manifest);
     ASSERT_TRUE(status.ok()) << status.message();
   }

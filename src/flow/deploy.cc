@@ -141,7 +141,8 @@ Result<DeployResult> deploy(const DeployOptions& options) {
         "segment runs where; name a target, as one of '{}'",
         options.target, fmt::join(device_names(), "', '"));
   // Before the long part: a package that may not be replaced is said at once.
-  TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create(options.out, options.force));
+  TENONNX_ASSIGN_OR_RETURN(
+      auto staged, StagedDirectory::create(options.out, options.force, may_replace_package));
 
   step("load");
   TENONNX_ASSIGN_OR_RETURN(const Model source, Model::load(options.model));

@@ -77,6 +77,10 @@ TEST_F(Deploy, WithoutImagesIsInconclusiveAndSaysSo) {
   again.force = true;
   ASSERT_TRUE(deploy(again).ok());
   EXPECT_EQ(*sha256_file(package_ / "manifest.json"), before);
+  // What is not of the package is not replaced with it.
+  std::ofstream(package_ / "thesis.txt") << "precious";
+  EXPECT_THAT(error(again), HasSubstr("holds 'thesis.txt', which is not part of a package"));
+  EXPECT_TRUE(fs::exists(package_ / "thesis.txt"));
 }
 
 // x and Erf(x / sqrt 2) of a GELU cross: the runtime computes the whole GELU as one operator where

@@ -51,7 +51,11 @@ Status replace_a_directory() {
     return Io("no temporary directory can be made: set TMPDIR to a directory that can be written");
   const std::filesystem::path target = scratch.path() / "package";
   for (const bool replace : {false, true}) {
-    TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create(target, replace));
+    TENONNX_ASSIGN_OR_RETURN(
+        auto staged, StagedDirectory::create(target, replace, [](const auto& old) {
+          return holds_only(old, "the check",
+                            [](const std::string& name) { return name == "file"; });
+        }));
     TENONNX_RETURN_IF_ERROR(write_file_atomic(staged.path() / "file", replace ? "new" : "old"));
     TENONNX_RETURN_IF_ERROR(staged.publish());
   }

@@ -42,6 +42,16 @@ Result<SplitReport::Part> save_part(const Model& model, const std::string& name,
   return part;
 }
 
+Status is_split(const fs::path& directory) {
+  std::error_code error;
+  const bool recorded = fs::is_regular_file(directory / "split.json", error);
+  return holds_only(directory, "what 'split' writes", [&](const std::string& name) {
+    // Large parts have their weights beside them, in files named after the part's.
+    return recorded && (name == "split.json" || name.starts_with("encoder.onnx") ||
+                        name.starts_with("decoder.onnx"));
+  });
+}
+
 }  // namespace
 
 Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& at,
@@ -82,7 +92,8 @@ Result<SplitReport> split_file(const SplitRequest& request) {
   report.source_model = request.model.filename().string();
   report.source_sha256 = model.sha256();
   report.boundaries = cut.boundaries;
-  TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create(request.out, request.force));
+  TENONNX_ASSIGN_OR_RETURN(auto staged,
+                           StagedDirectory::create(request.out, request.force, is_split));
   for (const auto& [name, part] :
        {std::pair<const char*, const Model*>{"encoder", &cut.encoder}, {"decoder", &cut.decoder}}) {
     TENONNX_ASSIGN_OR_RETURN(SplitReport::Part saved,

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/temporary_directory.h"
 #include "model/parse_for_test.h"
 #include "ort/executor.h"
@@ -124,6 +126,10 @@ TEST_F(Split, ReplacesOnlyWhenAsked) {
   again.force = true;
   EXPECT_TRUE(split_file(again).ok());
   EXPECT_EQ((*read_json_file(temporary_.path() / "parts/split.json"))["boundaries"].size(), 1u);
+  std::ofstream(temporary_.path() / "parts" / "thesis.txt") << "precious";
+  EXPECT_THAT(split_file(again).status().message(),
+              HasSubstr("holds 'thesis.txt', which is not part of what 'split' writes"));
+  EXPECT_TRUE(fs::exists(temporary_.path() / "parts" / "thesis.txt"));
 }
 
 TEST(SpellBytes, PicksTheUnit) {

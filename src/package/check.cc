@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "metrics/limit.h"
 #include "package/manifest.h"
 
 namespace tenonnx {
@@ -110,6 +111,37 @@ Status check_chain(const Manifest& manifest) {
   return {};
 }
 
+// A manifest is not signed: who edits it can make it say anything. But it must not contradict
+// itself, so that a FAIL cannot be turned into a PASS by changing the one word.
+Status check_verdict(const Manifest& manifest) {
+  TENONNX_ASSIGN_OR_RETURN(const std::vector<Check> checks,
+                           checks_from_json(JsonReader(manifest.checks, "checks")));
+  for (const Check& check : checks) {
+    // A miss may be INCONCLUSIVE, for a sample that is too small; only PASS needs what was
+    // measured.
+    if (check.verdict != Verdict::kPass) continue;
+    const Verdict measured =
+        make_check(check.name, check.value, check.comparison, check.limit).verdict;
+    if (measured == Verdict::kPass) continue;
+    if (measured == Verdict::kInconclusive)
+      return DataLoss("check '{}' says {}, but nothing was measured", check.name,
+                      to_string(check.verdict));
+    return DataLoss("check '{}' says {}, but {:.6g} {} {:.6g} does not hold", check.name,
+                    to_string(check.verdict), check.value, to_string(check.comparison),
+                    check.limit.value);
+  }
+  TENONNX_ASSIGN_OR_RETURN(const Verdict verdict, verdict_from_string(manifest.verdict));
+  const Verdict overall = overall_verdict(checks);
+  if (combine(overall, verdict) != verdict)
+    return DataLoss("the verdict is {}, but its checks give {}", manifest.verdict,
+                    to_string(overall));
+  for (const StageStatus& stage : manifest.stages)
+    if (stage.status == "failed" && verdict != Verdict::kFail)
+      return DataLoss("the verdict is {}, but stage '{}' failed: {}", manifest.verdict, stage.stage,
+                      stage.detail);
+  return {};
+}
+
 }  // namespace
 
 Status check_manifest(const Manifest& manifest) {
@@ -142,7 +174,8 @@ Status check_manifest(const Manifest& manifest) {
     if (!paths.contains(segment.file))
       return DataLoss("file '{}' of segment '{}' is not among the package's files", segment.file,
                       segment.name);
-  return check_chain(manifest);
+  TENONNX_RETURN_IF_ERROR(check_chain(manifest));
+  return check_verdict(manifest);
 }
 
 }  // namespace tenonnx

@@ -65,8 +65,8 @@ Result<Manifest> manifest_from_json(const JsonReader& reader);
 // What a manifest says in itself, without its files: the schema version; names that are unique;
 // segments that chain (each input is an input of the contract or an earlier output of the same
 // dtype and shape; every output of the contract is produced, and by one segment only); boundaries
-// that cross; words (verdict, stages) and SHA-256 of the right form. DataLoss says which field it
-// is.
+// that cross; words (verdict, stages) and SHA-256 of the right form; a verdict no better than its
+// checks and stages, and checks no better than their values. DataLoss says which field it is.
 Status check_manifest(const Manifest& manifest);
 
 // Reads manifest.json and checks everything that it says of the files: check_manifest, paths that
@@ -74,6 +74,11 @@ Status check_manifest(const Manifest& manifest);
 // (evidence/ included). A manifest above kMaxManifestBytes is refused before it is read.
 Result<Manifest> read_package(const std::filesystem::path& package);
 inline constexpr std::uint64_t kMaxManifestBytes = 16u << 20;  // a real one has some 20 KB
+
+// Whether a directory is a package, damaged perhaps, and holds nothing else: a manifest.json that
+// lists files, and no file that it does not list. FailedPrecondition says what it holds instead.
+// For StagedDirectory: --force replaces packages, and nothing that a person has put somewhere.
+Status may_replace_package(const std::filesystem::path& directory);
 
 // Fills manifest.files from what lies in `directory` (a staging directory: nothing else may be in
 // it), checks the manifest, and writes manifest.json last, so that a directory that has one is

@@ -60,7 +60,12 @@ class PackageTest : public ::testing::Test {
     m.settings = {{"intra_op_threads", 2}, {"spinning", false}};
     m.stages = {
         {"export", "ok", ""}, {"build", "ok", ""}, {"forward", "not run", "stopped before"}};
-    m.checks = Json::array({{{"name", "scores cosine"}, {"value", 0.5}}});
+    m.checks = Json::array({{{"name", "scores cosine"},
+                             {"value", 0.9999},
+                             {"comparison", ">="},
+                             {"limit", 0.99},
+                             {"limit_origin", "gate of a heterogeneous chain"},
+                             {"verdict", "PASS"}}});
     m.summary = {{"images", 20}};
     return m;
   }
@@ -109,6 +114,47 @@ TEST_F(PackageTest, RefusesAChangedByte) {
                              HasSubstr(manifest.files[0].sha256), HasSubstr("was changed")));
   write("decoder.onnx", "nor this one, longer");
   EXPECT_THAT(error(), HasSubstr("'decoder.onnx' has 20 bytes, the manifest says 12"));
+}
+
+TEST_F(PackageTest, OnlyPackagesMayBeReplaced) {
+  EXPECT_THAT(may_replace_package(package()).message(),
+              HasSubstr("which is not part of a package"));
+  Manifest manifest = make_manifest();
+  ASSERT_TRUE(write_package(package(), manifest).ok());
+  EXPECT_TRUE(may_replace_package(package()).ok());
+  write("decoder.onnx", "damaged: a package all the same");
+  EXPECT_TRUE(may_replace_package(package()).ok());
+  write("evidence/thesis.txt", "precious");
+  EXPECT_THAT(may_replace_package(package()).message(),
+              HasSubstr("holds 'evidence/thesis.txt', which is not part of a package"));
+  fs::remove(package() / "evidence/thesis.txt");
+  // A manifest.json of something else: of a web page, say.
+  write("manifest.json", R"({"name": "my page", "files": [{"path": "decoder.onnx"}]})");
+  EXPECT_THAT(may_replace_package(package()).message(), HasSubstr("not part of a package"));
+}
+
+TEST_F(PackageTest, RefusesAVerdictThatItsChecksDoNotBearOut) {
+  const auto check = [](Json& m) -> Json& { return m["checks"][0]; };
+  EXPECT_THAT(error_after([&](Json& m) { check(m)["value"] = 0.5; }),
+              HasSubstr("check 'scores cosine' says PASS, but 0.5 >= 0.99 does not hold"));
+  EXPECT_THAT(error_after([&](Json& m) { check(m)["value"] = "nan"; }),
+              HasSubstr("check 'scores cosine' says PASS, but nothing was measured"));
+  EXPECT_THAT(error_after([&](Json& m) {
+                check(m)["value"] = 0.5;
+                check(m)["verdict"] = "FAIL";
+              }),
+              HasSubstr("the verdict is PASS, but its checks give FAIL"));
+  EXPECT_THAT(error_after([&](Json& m) { m["checks"] = Json::array(); }),
+              HasSubstr("the verdict is PASS, but its checks give INCONCLUSIVE"));
+  EXPECT_THAT(error_after([&](Json& m) { m["stages"][1]["status"] = "failed"; }),
+              HasSubstr("the verdict is PASS, but stage 'build' failed"));
+  EXPECT_EQ(error_after([&](Json& m) {  // too few images for a FAIL
+              check(m)["value"] = 0.5;
+              check(m)["verdict"] = m["verdict"] = "INCONCLUSIVE";
+            }),
+            "");
+  // A worse verdict than the checks' is no lie.
+  EXPECT_EQ(error_after([&](Json& m) { m["verdict"] = "INCONCLUSIVE"; }), "");
 }
 
 TEST_F(PackageTest, RefusesAMissingFileAndAnExtraOne) {

@@ -82,6 +82,25 @@ Status check_nothing_else(const fs::path& package, const Manifest& manifest) {
 
 }  // namespace
 
+Status may_replace_package(const fs::path& directory) {
+  std::set<std::string> named;
+  std::error_code error;
+  const fs::path path = directory / kManifestFile;
+  // Read leniently: the package of another version, or one whose files have changed, may go.
+  if (fs::is_regular_file(fs::symlink_status(path, error)) &&
+      fs::file_size(path, error) <= kMaxManifestBytes) {
+    const auto json = read_json_file(path);
+    if (json.ok() && json->is_object() && json->contains("segments") && json->contains("files") &&
+        json->at("files").is_array())
+      for (const Json& file : json->at("files"))
+        if (file.is_object() && file.contains("path") && file.at("path").is_string())
+          named.insert(file.at("path").get<std::string>());
+  }
+  if (!named.empty()) named.emplace(kManifestFile);
+  return holds_only(directory, "a package",
+                    [&](const std::string& relative) { return named.contains(relative); });
+}
+
 Result<Manifest> read_package(const fs::path& package) {
   TENONNX_ASSIGN_OR_RETURN(Manifest manifest, read_manifest(package));
   const std::string where = fmt::format("package '{}'", package.string());

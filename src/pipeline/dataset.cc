@@ -2,7 +2,10 @@
 // Copyright The tenonnx authors
 #include "pipeline/dataset.h"
 
+#include <charconv>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.h"
@@ -12,6 +15,21 @@
 #include "pipeline/image_file.h"
 
 namespace tenonnx {
+namespace {
+
+// Only what this wrote is replaced: a person's own images have other names.
+Status is_shapes_dataset(const std::filesystem::path& directory) {
+  return holds_only(directory, "a dataset of shapes", [](const std::string& name) {
+    if (name == "annotations.json") return true;
+    constexpr std::string_view kPrefix = "shapes_";
+    std::uint64_t seed = 0;
+    if (!name.starts_with(kPrefix)) return false;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), seed);
+    return name == shapes_file_name(seed);
+  });
+}
+
+}  // namespace
 
 Status write_shapes_dataset(const ShapesOptions& options) {
   constexpr std::int64_t kMost = 1'000'000;
@@ -21,7 +39,7 @@ Status write_shapes_dataset(const ShapesOptions& options) {
     return InvalidArgument("the seed {} is too large: image ids are 64-bit integers", options.seed);
   if (options.out.empty()) return InvalidArgument("no output directory was named");
   TENONNX_ASSIGN_OR_RETURN(StagedDirectory staged,
-                           StagedDirectory::create(options.out, options.force));
+                           StagedDirectory::create(options.out, options.force, is_shapes_dataset));
   std::vector<std::uint64_t> seeds;
   for (std::int64_t i = 0; i < options.count; ++i) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(i);

@@ -142,7 +142,8 @@ TEST_F(PipelineTest, FourThreadsShareOneModel) {
 TEST_F(PipelineTest, AFailedPackageRunsOnlyWhereThatIsAllowed) {
   Manifest manifest = test_manifest();
   manifest.verdict = "FAIL";
-  manifest.checks = Json::array({{{"name", "scores cosine"}, {"verdict", "FAIL"}}});
+  manifest.checks = Json::array({to_json(make_check("scores cosine", 0.5, Comparison::kAtLeast,
+                                                    {0.99, "gate of a heterogeneous chain"}))});
   write_test_package(package(), manifest);
   Pipeline refused(config());
   const Status status = refused.init();

@@ -85,7 +85,23 @@ class Runner {
     return check_view(view);
   }
 
+  // A file more in a package is a package that nothing runs any longer.
+  Status check_outside_package() const {
+    std::error_code error;
+    const fs::path package = fs::weakly_canonical(fs::absolute(options_.package), error);
+    if (error) return {};  // init() has read it
+    const fs::path out = fs::weakly_canonical(fs::absolute(options_.out), error);
+    if (error) return Io("cannot resolve '{}': {}", options_.out.string(), error.message());
+    const fs::path inside = out.lexically_relative(package);
+    if (inside.empty() || *inside.begin() == "..") return {};
+    return InvalidArgument(
+        "the results cannot be written to '{}': that is in the package '{}', which holds nothing "
+        "that its manifest does not name; name a folder outside it",
+        options_.out.string(), options_.package.string());
+  }
+
   Status make_directories() {
+    TENONNX_RETURN_IF_ERROR(check_outside_package());
     result_.detections_file = options_.out / "detections.json";
     result_.coco_file = options_.out / "coco_results.json";
     if (options_.draw) result_.drawn_directory = options_.out / "drawn";

@@ -83,6 +83,16 @@ TEST_F(RunImagesTest, ACorruptImageIsReportedAndTheRestIsDone) {
   EXPECT_THAT(dump_json(to_json(*result)), HasSubstr("\"failures\""));
 }
 
+TEST_F(RunImagesTest, ResultsDoNotGoIntoThePackage) {
+  for (const fs::path& out : {fs::path(options_.package), fs::path(options_.package) / "out"}) {
+    options_.out = out;
+    EXPECT_THAT(error(), HasSubstr("that is in the package"));
+    EXPECT_FALSE(fs::exists(out / "drawn"));
+  }
+  options_.out = fs::path(options_.package.string() + "_results");  // beside it, named like it
+  EXPECT_EQ(error(), "");
+}
+
 TEST_F(RunImagesTest, ImagesOfOneNameDoNotReplaceEachOther) {
   fs::create_directories(folder() / "more");
   ASSERT_TRUE(write_png(folder() / "more" / "a.png", coloured(9, 9, 0, 0, 0)).ok());
@@ -200,6 +210,11 @@ TEST(ShapesDataset, WritesImagesAndAnnotations) {
   options.count = 1;
   EXPECT_TRUE(write_shapes_dataset(options).ok());
   EXPECT_FALSE(fs::exists(options.out / "shapes_001000002.png"));
+  // A person's own images are not ours to replace.
+  std::ofstream(options.out / "holiday.png") << "precious";
+  EXPECT_THAT(write_shapes_dataset(options).message(),
+              HasSubstr("holds 'holiday.png', which is not part of a dataset of shapes"));
+  EXPECT_TRUE(fs::exists(options.out / "holiday.png"));
   options.count = 0;
   EXPECT_THAT(write_shapes_dataset(options).message(), HasSubstr("got 0"));
 }

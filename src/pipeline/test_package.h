@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "metrics/limit.h"
 #include "model/parse_for_test.h"
 #include "package/manifest.h"
 #include "pipeline/image.h"
@@ -74,6 +75,8 @@ inline Manifest test_manifest() {
   m.versions = {{"tenonnx", std::string(version())}, {"onnxruntime", "1.29.0"}};
   m.settings = {{"optimization", "all"}};
   m.stages = {{"export", "ok", ""}};
+  m.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
+                                             {0.99, "gate of a heterogeneous chain"}))});
   return m;
 }
 

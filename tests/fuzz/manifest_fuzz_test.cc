@@ -20,6 +20,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "metrics/limit.h"
 #include "package/manifest.h"
 
 namespace tenonnx {
@@ -216,7 +217,8 @@ class ManifestFuzz : public ::testing::Test {
     m.versions = {{"tenonnx", "0.1.0"}, {"onnxruntime", "1.29.0"}};
     m.settings = {{"intra_op_threads", 2}};
     m.stages = {{"export", "ok", ""}, {"build", "ok", ""}};
-    m.checks = Json::array({{{"name", "scores cosine"}, {"value", 0.5}}});
+    m.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
+                                               {0.99, "gate of a heterogeneous chain"}))});
     m.summary = {{"images", 20}};
     ASSERT_TRUE(write_package(package_, m).ok());
     const auto text = read_file(package_ / "manifest.json");
