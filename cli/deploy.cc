@@ -19,7 +19,11 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
   add_image_options(app, options->images, options->labels, options->max_images);
   app.add_option("--cut", options->cut,
                  "Tensors to cut at (names or unique suffixes: T0,T1,T2), 'none', or a file that "
-                 "names them; by default what the contract names, else none");
+                 "names them; by default what the contract names, else none")
+      // As of --cut "$CUT" with a variable that is not set: not the default by accident.
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "it names no tensor; leave it out for the default" : "");
+      });
   add_input_shape_option(app, options->input_shapes);
   app.add_flag("--force", options->force, "Replace an existing package");
   app.add_flag_callback(
@@ -30,7 +34,9 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
   app.add_option("--random-inputs", options->random_inputs, "How many, where there are no images")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--seed", options->seed, "Of the random inputs")->capture_default_str();
+  app.add_option("--seed", options->seed, "Of the random inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add_thread_options(app, options->load);
   app.footer(
       "Example: tenonnx deploy examples/models/shapes_deimv2.onnx --target sim-htp --images DIR "

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command.h"
+#include "standard_streams.h"
 
 namespace tenonnx::cli {
 namespace {
@@ -123,10 +124,11 @@ int run_main(int argc, char** argv) {
 }  // namespace tenonnx::cli
 
 int main(int argc, char** argv) {
+  tenonnx::cli::open_closed_streams();
   // A reader that closes early ("tenonnx inspect m.onnx | head") is not an error of ours.
   std::signal(SIGPIPE, SIG_DFL);
   try {
-    return tenonnx::cli::run_main(argc, argv);
+    return tenonnx::cli::check_output(tenonnx::cli::run_main(argc, argv));
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "tenonnx: error: out of memory\n");
   } catch (const std::exception& e) {

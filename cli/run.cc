@@ -77,9 +77,16 @@ RunCommand setup_run(CLI::App& app, const Globals& globals) {
          "--size", [options](const std::string& text) { parse_size(text, *options); },
          "Of raw frames: WIDTHxHEIGHT")
       ->type_name("WxH");
-  app.add_option("--pixel-format", options->frame_format,
-                 "Of raw frames: rgb, bgr, gray, rgba, bgra, nv12")
-      ->transform(CLI::CheckedTransformer(pixel_formats(), CLI::ignore_case).description(""))
+  app.add_option_function<std::string>(
+         "--pixel-format",
+         [options](const std::string& text) {
+           const auto found = pixel_formats().find(text);
+           if (found == pixel_formats().end())
+             throw CLI::ValidationError(
+                 "--pixel-format", "'" + text + "' is none of rgb, bgr, gray, rgba, bgra, nv12");
+           options->frame_format = found->second;
+         },
+         "Of raw frames: rgb, bgr, gray, rgba, bgra, nv12")
       ->type_name("FORMAT");
   app.add_flag("--force", options->allow_failed_package, "Run a package whose verdict is FAIL");
   app.add_flag_callback(

@@ -64,7 +64,40 @@ class Usage(unittest.TestCase):
                      "'640,480' is not WIDTHxHEIGHT")
 
     def test_pixel_format(self):
-        self.refuses(["run", "p", "-", "-o", "out", "--pixel-format", "yuyv"], "yuyv")
+        self.refuses(["run", "p", "-", "-o", "out", "--pixel-format", "yuyv"],
+                     "'yuyv' is none of rgb, bgr, gray, rgba, bgra, nv12")
+
+    def test_numbers_below_zero(self):
+        deploy = ["deploy", EXAMPLE, "--target", "cpu", "-o", "out"]
+        self.refuses([*deploy, "--max-images", "-1"], "--max-images", "-1")
+        self.refuses([*deploy, "--seed", "-1"], "--seed", "-1")
+
+    def test_an_empty_cut_is_not_the_default(self):
+        self.refuses(["deploy", EXAMPLE, "--target", "cpu", "-o", "out", "--cut", ""],
+                     "--cut", "names no tensor")
+
+    def test_force_replaces_nothing_of_the_users(self):
+        (self.scratch / "thesis").mkdir()
+        (self.scratch / "thesis/thesis.txt").write_text("precious")
+        for command in (["deploy", EXAMPLE, "--target", "cpu"], ["data", "shapes"],
+                        ["split", EXAMPLE, "--at", "scores,labels,boxes"]):
+            for out in ("thesis", ".", "thesis/.."):
+                self.refuses([*command, "-o", out, "--force"], "thesis.txt", "is not part of")
+        self.assertEqual((self.scratch / "thesis/thesis.txt").read_text(), "precious")
+
+    def test_external_data_that_are_missing(self):
+        # ModelProto with one initializer 'w', float [1], in 'absent.data'.
+        entry = b"\x0a\x08location\x12\x0babsent.data"
+        tensor = (b"\x08\x01\x10\x01\x42\x01w\x6a" + bytes([len(entry)]) + entry + b"\x70\x01")
+        dim = b"\x0a\x02\x08\x01"
+        out = b"\x0a\x01y\x12" + bytes([len(dim) + 6]) + b"\x0a" + bytes([len(dim) + 4]) + \
+            b"\x08\x01\x12" + bytes([len(dim)]) + dim
+        node = b"\x0a\x01w\x12\x01y\x22\x08Identity"
+        graph = (b"\x0a" + bytes([len(node)]) + node + b"\x12\x01g\x2a" + bytes([len(tensor)]) +
+                 tensor + b"\x62" + bytes([len(out)]) + out)
+        model = b"\x08\x08\x3a" + bytes([len(graph)]) + graph + b"\x42\x04\x0a\x00\x10\x11"
+        (self.scratch / "m.onnx").write_bytes(model)
+        self.refuses(["inspect", "m.onnx"], "'w'", "absent.data", "No such file")
 
     def test_cut_at_an_unknown_tensor(self):
         self.refuses(["split", EXAMPLE, "--at", "no_such_tensor", "-o", "out"], "no_such_tensor")
@@ -81,6 +114,36 @@ class Usage(unittest.TestCase):
             self.assertEqual(result.returncode, 0)
             self.assertNotIn("{false}", result.stdout)
         self.assertIn("Exit codes: 0 done and passed, 1 a gate failed", run("--help").stdout)
+
+
+class Streams(unittest.TestCase):
+    """Standard streams that are closed or full: `2>&-`, `> /dev/full`."""
+
+    def inspect(self, redirect):
+        return subprocess.run(
+            ["sh", "-c", f'"$0" inspect "$1" {redirect}', TENONNX, EXAMPLE],
+            capture_output=True, text=True, check=False, timeout=120)
+
+    def test_closed_error_stream_is_no_failure(self):
+        result = self.inspect("2>&-")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("shapes_deimv2.onnx", result.stdout)
+
+    def test_closed_error_stream_is_not_the_package(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            result = subprocess.run(
+                ["sh", "-c", 'exec "$0" split "$1" --at scores,labels,boxes -o out <&- >/dev/null '
+                 '2>&-', TENONNX, EXAMPLE], cwd=scratch, check=False, timeout=120)
+            self.assertEqual(result.returncode, 0)
+            self.assertTrue((pathlib.Path(scratch) / "out/split.json").exists())
+
+    def test_results_that_cannot_be_written(self):
+        for redirect in (">&-", "> /dev/full"):
+            with self.subTest(redirect):
+                result = self.inspect(redirect)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn("the results cannot be written to standard output", result.stderr)
+        self.assertEqual(self.inspect(">&- 2>&-").returncode, 2)
 
 
 if __name__ == "__main__":
