@@ -105,10 +105,14 @@ Result<CocoDataset> parse_coco_annotations(const Json& json, std::string_view wh
   const JsonReader root(json, std::string(where));
   CocoDataset dataset;
   std::set<std::int64_t> image_ids, category_ids, annotation_ids;
+  std::set<std::string> file_names;
   TENONNX_ASSIGN_OR_RETURN(auto images, read_list(root, "images"));
   for (const JsonReader& r : images) {
     TENONNX_ASSIGN_OR_RETURN(auto image, read_image(r));
     TENONNX_RETURN_IF_ERROR(claim_id(r, "image", image.id, &image_ids));
+    if (!file_names.insert(image.file_name).second)
+      return wrong(r, fmt::format("file_name '{}' occurs twice: which labels are its own?",
+                                  image.file_name));
     dataset.images.push_back(std::move(image));
   }
   TENONNX_ASSIGN_OR_RETURN(auto categories, read_list(root, "categories"));
@@ -218,6 +222,11 @@ Result<std::vector<std::int64_t>> match_categories(const CocoDataset& dataset,
   }
   for (const CocoCategory& c : dataset.categories) {
     if (used.contains(plain(c.name))) continue;
+    if (class_names.empty())
+      return InvalidArgument(
+          "the contract names no classes, so the categories of the annotations ({}) cannot be "
+          "matched with the model's labels; give it \"classes\", in the order of the labels",
+          fmt::join(names, ", "));
     return InvalidArgument(
         "category '{}' of the annotations is no class of the model; categories: {}; classes: {}. "
         "Rename one side, or give the contract the class names of these labels",

@@ -95,6 +95,10 @@ TEST(CocoAnnotations, ErrorsNameFieldAndFile) {
   json["images"].push_back(json["images"][0]);
   expect_error(json, "image id 7 occurs twice", "/images/1");
   json = small();
+  json["images"].push_back(json["images"][0]);
+  json["images"][1]["id"] = 8;
+  expect_error(json, "occurs twice: which labels are its own?", "/images/1");
+  json = small();
   json["annotations"].push_back(json["annotations"][0]);
   expect_error(json, "annotation id 1 occurs twice", "/annotations/1");
   json = small();
@@ -147,6 +151,9 @@ TEST(Categories, AreMatchedByName) {
   EXPECT_THAT(match_categories(dataset, wrong).status().message(),
               HasSubstr("'Traffic_Light' of the annotations is no class of the model; categories: "
                         "Traffic_Light, car; classes: car, person"));
+  EXPECT_THAT(match_categories(dataset, {}).status().message(),
+              HasSubstr("the contract names no classes, so the categories of the annotations "
+                        "(Traffic_Light, car) cannot be matched"));
   dataset.categories.push_back({11, "Car"});
   EXPECT_FALSE(match_categories(dataset, classes).ok());
 }

@@ -14,6 +14,7 @@
 
 #include "base/npy.h"
 #include "base/temporary_directory.h"
+#include "flow/result_text.h"
 #include "flow/verify.h"
 #include "model/parse_for_test.h"
 
@@ -250,6 +251,15 @@ TEST_F(Deploy, VerifyRefusesDamageVersionsAndWrongInputs) {
   result = verify(v);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.status().message(), HasSubstr("'decoder.onnx' has SHA-256"));
+}
+
+TEST(TaskText, LabelsWithoutABoxHaveNoPrecision) {
+  Proof proof;
+  proof.precision.emplace();
+  proof.precision->reference.ap = proof.precision->candidate.ap = -1;
+  EXPECT_THAT(task_text(proof), HasSubstr("mAP is not defined: the labels have no box"));
+  proof.precision->reference.ap = proof.precision->candidate.ap = 0.5;
+  EXPECT_THAT(task_text(proof), HasSubstr("mAP 0.500 whole, 0.500 package"));
 }
 
 }  // namespace

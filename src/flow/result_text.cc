@@ -58,7 +58,10 @@ std::string checks_table(std::span<const Check> checks) {
 
 std::string task_text(const Proof& proof) {
   std::string out;
-  if (proof.precision)
+  // COCO's -1: nothing to find, so that there is no precision.
+  if (proof.precision && proof.precision->reference.ap < 0)
+    out += "  mAP is not defined: the labels have no box in these images\n";
+  else if (proof.precision)
     out += fmt::format("  mAP {:.3f} whole, {:.3f} package ({} labelled image{})\n",
                        proof.precision->reference.ap, proof.precision->candidate.ap,
                        proof.labelled_images, proof.labelled_images == 1 ? "" : "s");
