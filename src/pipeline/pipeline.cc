@@ -38,8 +38,8 @@ Status check_verdict(const Manifest& manifest, const PipelineConfig& config) {
   }
   return FailedPrecondition(
       "the package '{}' was verified and FAILED{}: what it computes is not what the model "
-      "computes. "
-      "See its manifest.json, or allow failed packages to run it all the same",
+      "computes. See its manifest.json. To run it all the same: --force on the command line, "
+      "PipelineConfig::allow_failed_package in C++",
       config.package, failed);
 }
 
