@@ -83,6 +83,10 @@ void ORT_API_CALL forward_log(void*, OrtLoggingLevel severity, const char* categ
 }
 
 Result<OnnxRuntime> open_library(const fs::path& candidate) {
+  // The published builds of 1.29 send usage data over the network and leave mat-debug-PID.log and
+  // .ses in TMPDIR, unless this says no before the environment is created. A value that is set
+  // stays.
+  setenv("ORT_DISABLE_TELEMETRY", "1", 0);
   // RTLD_LOCAL: a vendor's library may bring another ONNX Runtime into the same process.
   void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
