@@ -130,6 +130,57 @@ g (float[1,3,8,16] images) => (float[1,96,4] logits, float[1,96,4] pred_boxes)
   EXPECT_EQ(result->manifest.summary["fusion_crosses_cut"], true);
 }
 
+// Boxes in 0..1 that ignore the size: with everything else equal on both sides the verdict must not
+// be PASS, neither here nor from the evidence alone.
+TEST_F(Deploy, AnOrderOfTheSizeThatCannotBeProvedIsInconclusive) {
+  const Model model = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,3,8,8] images, int64[1,2] orig_target_sizes)
+  => (int64[1,4] labels, float[1,4,4] boxes, float[1,4] scores)
+<float[1,4,4] corners = {0,0,1,1, 2,2,4,4, 5,5,7,7, 1,4,3,8}, float[1,4] score = {0.9,0.8,0.7,0.6},
+ int64[1,4] label = {0,1,0,1}, float zero = {0}, int64 no = {0}> {
+  mean = ReduceMean <keepdims = 0> (images)
+  nothing = Mul (mean, zero)
+  boxes = Add (corners, nothing)
+  scores = Add (score, nothing)
+  sizes = ReduceSum <keepdims = 0> (orig_target_sizes)
+  nought = Mul (sizes, no)
+  labels = Add (label, nought)
+})");
+  const fs::path path = temporary_.path() / "fixed.onnx";
+  ASSERT_TRUE(model.save(path).ok());
+  std::ofstream(temporary_.path() / "fixed.contract.json") << R"({
+    "schema_version": 1,
+    "image": {"name": "images", "dtype": "float32", "shape": [1, 3, 8, 8], "layout": "NCHW",
+              "color": "RGB", "resize": "pillow_bilinear", "fit": "stretch",
+              "normalized_by": "pipeline", "scale": 0.00392156862745098, "mean": [0, 0, 0],
+              "std": [1, 1, 1], "range": [0, 1]},
+    "size": {"name": "orig_target_sizes", "dtype": "int64", "order": "width_height"},
+    "outputs": {"kind": "detections", "labels": "labels", "boxes": "boxes", "scores": "scores"},
+    "classes": ["cat", "dog"]})";
+  const fs::path images = temporary_.path() / "images";
+  fs::create_directory(images);
+  for (const char* name : {"a.ppm", "b.ppm"})
+    std::ofstream(images / name, std::ios::binary) << "P6 8 8 255\n" << std::string(192, 'x');
+  DeployOptions o = options();
+  o.model = path;
+  o.images = images;
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->manifest.verdict, "INCONCLUSIVE") << describe(*result);
+  EXPECT_THAT(describe(*result), AllOf(HasSubstr("INCONCLUSIVE: order of 'orig_target_sizes': "),
+                                       HasSubstr("could not be proved")));
+  for (const Check& check : result->proof.checks) {
+    const bool is_order = check.name == "order of 'orig_target_sizes'";
+    EXPECT_EQ(check.verdict, is_order ? Verdict::kInconclusive : Verdict::kPass) << to_text(check);
+  }
+  VerifyOptions v;
+  v.package = package_;
+  v.images = images;
+  const auto verified = verify(v);
+  ASSERT_TRUE(verified.ok()) << verified.status().message();
+  EXPECT_EQ(verified->verdict, Verdict::kInconclusive) << describe(*verified);
+}
+
 // The files were written and the graph level holds, but no session starts: a FAIL with its stage,
 // not a package that looks done.
 TEST_F(Deploy, AnExecutorThatDoesNotStartIsAFailedStage) {

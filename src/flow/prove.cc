@@ -89,11 +89,14 @@ class Prover {
       report("load references", 2, 2);
     }
     if (request_.source != nullptr && contract_.size) {
-      TENONNX_ASSIGN_OR_RETURN(std::string note,
+      TENONNX_ASSIGN_OR_RETURN(SizeOrderFinding found,
                                check_size_order(contract_, [this](const TensorMap& inputs) {
                                  return whole_->run(inputs);
                                }));
-      proof_.notes.push_back(std::move(note));
+      if (found.settled)
+        proof_.notes.push_back(std::move(found.note));
+      else
+        size_order_ = inconclusive_check(size_order_check_name(contract_), std::move(found.note));
     }
     if (!request_.labels.empty() && !inputs_.is_random()) {
       TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
@@ -286,6 +289,7 @@ class Prover {
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
     if (proof_.cut_is_right) add_chain_checks();
+    if (size_order_) proof_.checks.push_back(*size_order_);
     proof_.verdict = overall_verdict(proof_.checks);
     proof_.task = comparison_.summary();
     proof_.figures = comparison_.figures();
@@ -341,6 +345,7 @@ class Prover {
   std::unique_ptr<LoadedGraph> whole_, whole_disabled_;
   std::unique_ptr<LoadedSegments> parts_, parts_disabled_, chain_;
   std::optional<LabelledRun> labelled_;
+  std::optional<Check> size_order_;  // where it is not settled
   ChainComparison comparison_;
   CutProof cut_;
   Observation parts_observation_;
@@ -354,6 +359,10 @@ class Prover {
 
 TaskGates gates_for(const std::vector<Segment>& segments) {
   return all_on_cpu(segments) ? TaskGates::cpu_reexport() : TaskGates::heterogeneous();
+}
+
+std::string size_order_check_name(const Contract& contract) {
+  return fmt::format("order of '{}'", contract.size ? contract.size->name : "");
 }
 
 Result<Proof> prove(const ProofRequest& request) {

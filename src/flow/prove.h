@@ -64,4 +64,8 @@ Result<Proof> prove(const ProofRequest& request);
 // cpu_reexport where every segment runs on the cpu, else heterogeneous.
 TaskGates gates_for(const std::vector<Segment>& segments);
 
+// Name of the check that says that the order of the size could not be proved. Only the source model
+// can tell: without it the check is to be carried over from the deploy.
+std::string size_order_check_name(const Contract& contract);
+
 }  // namespace tenonnx

@@ -9,6 +9,7 @@
 
 #include "base/half.h"
 #include "base/status.h"
+#include "metrics/tensor_error.h"
 #include "pipeline/image.h"
 #include "pipeline/preprocess.h"
 
@@ -76,6 +77,17 @@ int scaled_by(double long_first, double short_first) {
   return -1;
 }
 
+bool same(const TensorMap& a, const TensorMap& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    const auto other = b.find(name);
+    if (other == b.end()) return false;
+    const auto compared = compare_identical(tensor, other->second);
+    if (!compared.ok() || compared->differing > 0) return false;
+  }
+  return true;
+}
+
 std::string_view name_of(SizeOrder order) {
   return order == SizeOrder::kWidthHeight ? "[width, height]" : "[height, width]";
 }
@@ -88,19 +100,22 @@ Result<SizeOrderProof> probe_size_order(const Contract& contract, const ModelRun
     proof.detail = "the contract names no input for the size";
     return proof;
   }
-  if (contract.outputs.kind == OutputKind::kRaw) {
-    proof.detail = "pred_boxes are in 0..1 and do not depend on the size";
-    return proof;
-  }
   TENONNX_ASSIGN_OR_RETURN(const Preprocessor preprocessor, Preprocessor::create(contract));
   const Image image = noise_image();
   TensorMap inputs;
   TENONNX_RETURN_IF_ERROR(preprocessor.image_tensor(view_of(image), inputs[contract.image.name]));
   TENONNX_ASSIGN_OR_RETURN(inputs[contract.size->name], sizes(*contract.size, kLong, kShort));
   TENONNX_ASSIGN_OR_RETURN(const TensorMap long_outputs, run(inputs));
-  TENONNX_ASSIGN_OR_RETURN(const Extent long_first, extent(contract, long_outputs));
   TENONNX_ASSIGN_OR_RETURN(inputs[contract.size->name], sizes(*contract.size, kShort, kLong));
   TENONNX_ASSIGN_OR_RETURN(const TensorMap short_outputs, run(inputs));
+  if (contract.outputs.kind == OutputKind::kRaw) {
+    proof.no_effect = same(long_outputs, short_outputs);
+    proof.detail =
+        fmt::format("the raw outputs are {} with the sizes [{}, {}] and [{}, {}]",
+                    proof.no_effect ? "the same" : "not the same", kLong, kShort, kShort, kLong);
+    return proof;
+  }
+  TENONNX_ASSIGN_OR_RETURN(const Extent long_first, extent(contract, long_outputs));
   TENONNX_ASSIGN_OR_RETURN(const Extent short_first, extent(contract, short_outputs));
 
   const int x = scaled_by(long_first[0], short_first[0]);
@@ -115,13 +130,20 @@ Result<SizeOrderProof> probe_size_order(const Contract& contract, const ModelRun
   return proof;
 }
 
-Result<std::string> check_size_order(const Contract& contract, const ModelRunner& run) {
+Result<SizeOrderFinding> check_size_order(const Contract& contract, const ModelRunner& run) {
   TENONNX_ASSIGN_OR_RETURN(const SizeOrderProof proof, probe_size_order(contract, run));
-  if (!contract.size) return proof.detail;
+  if (!contract.size) return SizeOrderFinding{true, proof.detail};
   const std::string& name = contract.size->name;
+  if (proof.no_effect)
+    return SizeOrderFinding{
+        true, fmt::format("the order of '{}' does not matter: {}", name, proof.detail)};
   if (!proof.order)
-    return fmt::format("the order {} of '{}' could not be proved: {}",
-                       name_of(contract.size->order), name, proof.detail);
+    return SizeOrderFinding{
+        false, fmt::format(
+                   "the order {} of '{}' could not be proved: {}; the boxes must be scaled by "
+                   "'{}', one number for x and the other for y: export the model so, or, where its "
+                   "boxes do not depend on the size, without that input",
+                   name_of(contract.size->order), name, proof.detail, name)};
   if (*proof.order != contract.size->order)
     return InvalidArgument(
         "the contract says that '{}' is {}, but the graph multiplies x by the {} number, so it is "
@@ -129,8 +151,8 @@ Result<std::string> check_size_order(const Contract& contract, const ModelRunner
         name, name_of(contract.size->order),
         *proof.order == SizeOrder::kWidthHeight ? "first" : "second", name_of(*proof.order),
         proof.detail, *proof.order == SizeOrder::kWidthHeight ? "width_height" : "height_width");
-  return fmt::format("the order {} of '{}' is proved: {}", name_of(*proof.order), name,
-                     proof.detail);
+  return SizeOrderFinding{true, fmt::format("the order {} of '{}' is proved: {}",
+                                            name_of(*proof.order), name, proof.detail)};
 }
 
 }  // namespace tenonnx

@@ -20,16 +20,21 @@ using ModelRunner = std::function<Result<TensorMap>(const TensorMap&)>;
 
 struct SizeOrderProof {
   std::optional<SizeOrder> order;  // nothing: not proved
+  bool no_effect = false;          // raw outputs that are the same with both: any order is right
   std::string detail;              // what was seen, or why there is no proof
 };
 
 // Runs the model on one image of seeded noise with the sizes [1000, 10] and [10, 1000]: a
-// coordinate that the first number scales is 100 times as large with the first. Boxes must be xyxy.
-// Errors are those of the runs.
+// coordinate that the first number scales is 100 times as large with the first. Boxes must be xyxy;
+// raw outputs must not change. Errors are those of the runs.
 Result<SizeOrderProof> probe_size_order(const Contract& contract, const ModelRunner& run);
 
-// InvalidArgument where the graph contradicts the contract; else the note for the user ("the order
-// [width, height] of 'orig_target_sizes' is proved: ...", or "... could not be proved: ...").
-Result<std::string> check_size_order(const Contract& contract, const ModelRunner& run);
+struct SizeOrderFinding {
+  bool settled = false;  // the contract's order is right, or none is needed
+  std::string note;      // for the user; where nothing is settled, what to do as well
+};
+
+// InvalidArgument where the graph contradicts the contract.
+Result<SizeOrderFinding> check_size_order(const Contract& contract, const ModelRunner& run);
 
 }  // namespace tenonnx

@@ -59,18 +59,26 @@ TEST(SizeOrder, AContradictionIsAnErrorThatSaysWhatToWrite) {
 TEST(SizeOrder, AgreementIsANote) {
   const auto checked = check_size_order(make_contract(SizeOrder::kHeightWidth), model(1, 0));
   ASSERT_TRUE(checked.ok()) << checked.status().message();
-  EXPECT_THAT(*checked, HasSubstr("[height, width] of 'orig_target_sizes' is proved"));
+  EXPECT_TRUE(checked->settled);
+  EXPECT_THAT(checked->note, HasSubstr("[height, width] of 'orig_target_sizes' is proved"));
 }
 
 TEST(SizeOrder, WhatDependsOnNeitherIsNotProved) {
   for (const auto& unproved : {model(-1, -1), model(0, 0), model(0, -1)}) {
     const auto checked = check_size_order(make_contract(), unproved);
     ASSERT_TRUE(checked.ok()) << checked.status().message();
-    EXPECT_THAT(*checked, HasSubstr("could not be proved"));
+    EXPECT_FALSE(checked->settled);
+    EXPECT_THAT(checked->note,
+                AllOf(HasSubstr("could not be proved"), HasSubstr("export the model so")));
   }
   Contract contract = make_contract();
   contract.outputs.kind = OutputKind::kRaw;
-  EXPECT_THAT(*check_size_order(contract, model(0, 1)), HasSubstr("do not depend on the size"));
+  const auto ignored = check_size_order(contract, model(-1, -1));
+  EXPECT_TRUE(ignored->settled);
+  EXPECT_THAT(ignored->note, HasSubstr("does not matter"));
+  const auto scaled = check_size_order(contract, model(0, 1));
+  EXPECT_FALSE(scaled->settled);
+  EXPECT_THAT(scaled->note, HasSubstr("not the same"));
 }
 
 TEST(SizeOrder, ErrorsOfTheRunComeThrough) {
