@@ -25,8 +25,7 @@ Status run(const char* path) {
     TENONNX_ASSIGN_OR_RETURN(auto results, one.at("results"));
     TENONNX_ASSIGN_OR_RETURN(auto dataset,
                              parse_coco_annotations(annotations.json(), annotations.where()));
-    TENONNX_ASSIGN_OR_RETURN(auto detections,
-                             parse_coco_results(results.json(), results.where()));
+    TENONNX_ASSIGN_OR_RETURN(auto detections, parse_coco_results(results.json(), results.where()));
     TENONNX_ASSIGN_OR_RETURN(auto evaluation, CocoEvaluation::create(dataset, detections));
     // 17 digits give a double back exactly.
     fmt::print("{:.17g}\n", fmt::join(evaluation.figures().stats(), " "));
