@@ -46,19 +46,25 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
+std::string executor_forms() {
+  std::string forms;
+  for (const Adapter& adapter : kAdapters)
+    forms += fmt::format("{}{}", forms.empty() ? "" : ", ", adapter.form);
+  return forms;
+}
+
 Result<std::unique_ptr<Executor>> make_executor(std::string_view address) {
   const std::size_t colon = address.find(':');
   const std::string_view kind = address.substr(0, colon);
-  std::string forms;
   for (const Adapter& adapter : kAdapters) {
-    forms += fmt::format("{}{}", forms.empty() ? "" : ", ", adapter.form);
     if (adapter.kind != kind) continue;
     if (colon != std::string_view::npos && colon + 1 == address.size())
       return InvalidArgument("executor address '{}' ends in ':'; expected {}", address,
                              adapter.form);
     return adapter.make(colon == std::string_view::npos ? "" : address.substr(colon + 1));
   }
-  return InvalidArgument("unknown executor address '{}': expected one of {}", address, forms);
+  return InvalidArgument("unknown executor address '{}': expected one of {}", address,
+                         executor_forms());
 }
 
 }  // namespace tenonnx

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "ort/executor.h"
@@ -13,5 +14,8 @@ namespace tenonnx {
 
 // InvalidArgument lists the kinds that exist.
 Result<std::unique_ptr<Executor>> make_executor(std::string_view address);
+
+// "cpu, sim:NAME": the kinds, for messages.
+std::string executor_forms();
 
 }  // namespace tenonnx

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "adapters/address.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
@@ -78,6 +79,23 @@ Result<InputSource> make_inputs(const DeployOptions& options, const Model& model
   return InputSource::from_images(options.images, contract, options.max_images);
 }
 
+// Executors that do not exist are a mistake in the target file, not a verdict on the model. One
+// that exists and does not start is a failed stage of the package.
+Status check_roles(const Device& target) {
+  for (const auto& [role, address] : target.roles) {
+    const auto made = make_executor(address);
+    const StatusCode code = made.status().code();
+    const bool exists = made.ok() || code == StatusCode::kFailedPrecondition ||
+                        code == StatusCode::kUnsupported || code == StatusCode::kInternal;
+    if (!exists)
+      return made.status().at(fmt::format(
+          "target '{}' ({}): role '{}' names the executor '{}', which does not exist (there are "
+          "{})",
+          target.name, target.file.string(), role, address, executor_forms()));
+  }
+  return {};
+}
+
 std::string_view level_name(Optimization level) {
   switch (level) {
     case Optimization::kDisabled:
@@ -140,6 +158,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
         "'{}' is a device without roles, not a target: its file says what it computes, not which "
         "segment runs where; name a target, as one of '{}'",
         options.target, fmt::join(device_names(), "', '"));
+  TENONNX_RETURN_IF_ERROR(check_roles(device));
   // Before the long part: a package that may not be replaced is said at once.
   TENONNX_ASSIGN_OR_RETURN(
       auto staged, StagedDirectory::create(options.out, options.force, may_replace_package));

@@ -14,6 +14,7 @@
 
 #include "base/npy.h"
 #include "base/temporary_directory.h"
+#include "device/device.h"
 #include "flow/result_text.h"
 #include "flow/verify.h"
 #include "model/parse_for_test.h"
@@ -42,13 +43,36 @@ class Deploy : public ::testing::Test {
     // Nothing half-written, whatever went wrong.
     if (!result.ok() && !fs::exists(package_)) {
       for (const auto& entry : fs::directory_iterator(temporary_.path()))
-        EXPECT_FALSE(entry.is_directory()) << entry.path();
+        EXPECT_FALSE(entry.is_directory() && entry.path().filename() != "devices") << entry.path();
     }
     return result.ok() ? "" : result.status().message();
   }
 
   TemporaryDirectory temporary_;
   const fs::path package_ = temporary_.path() / "pkg";
+};
+
+// A directory of device files, searched first while this lives.
+class Devices {
+ public:
+  explicit Devices(const fs::path& parent) : directory_(parent / "devices") {
+    fs::create_directory(directory_);
+    EXPECT_EQ(::setenv("TENONNX_DEVICES", directory_.c_str(), 1), 0);
+  }
+  ~Devices() {
+    ::unsetenv("TENONNX_DEVICES");
+    fs::remove_all(directory_);
+  }
+  const fs::path& directory() const { return directory_; }
+  void target(const std::string& name, const std::string& roles) const {
+    std::ofstream(directory_ / (name + ".json"))
+        << R"({"schema_version": 1, "name": ")" << name
+        << R"(", "title": "t", "description": "d", "source": "a test", "checked": "2026-11", )"
+        << R"("roles": )" << roles << "}";
+  }
+
+ private:
+  fs::path directory_;
 };
 
 TEST_F(Deploy, WithoutImagesIsInconclusiveAndSaysSo) {
@@ -182,17 +206,21 @@ g (float[1,3,8,8] images, int64[1,2] orig_target_sizes)
 }
 
 // The files were written and the graph level holds, but no session starts: a FAIL with its stage,
-// not a package that looks done.
+// not a package that looks done. The device's file goes away between the check of the target and
+// the session.
 TEST_F(Deploy, AnExecutorThatDoesNotStartIsAFailedStage) {
-  fs::create_directory(temporary_.path() / "devices");
-  std::ofstream(temporary_.path() / "devices" / "broken.json") << R"({
-    "schema_version": 1, "name": "broken", "title": "t", "description": "d", "source": "a test",
-    "checked": "2026-11", "roles": {"encoder": "sim:nowhere", "default": "cpu"}})";
-  ASSERT_EQ(::setenv("TENONNX_DEVICES", (temporary_.path() / "devices").c_str(), 1), 0);
+  const Devices devices(temporary_.path());
+  devices.target("broken", R"({"encoder": "sim:fleeting", "default": "cpu"})");
+  const fs::path fleeting = devices.directory() / "fleeting.json";
+  Json device = *read_json_file(find_device("htp-v73")->file);
+  device["name"] = "fleeting";
+  ASSERT_TRUE(write_json_file(fleeting, device).ok());
   DeployOptions o = options();
   o.target = "broken";
+  o.progress = [&](std::string_view step, std::int64_t, std::int64_t) {
+    if (step == "load references") fs::remove(fleeting);
+  };
   const auto result = deploy(o);
-  ::unsetenv("TENONNX_DEVICES");
   ASSERT_TRUE(result.ok()) << result.status().message();
   const auto package = read_package(package_);
   ASSERT_TRUE(package.ok()) << package.status().message();
@@ -202,7 +230,23 @@ TEST_F(Deploy, AnExecutorThatDoesNotStartIsAFailedStage) {
   EXPECT_EQ(stages["export"], "ok");
   EXPECT_EQ(stages["runtime_init"], "failed");
   EXPECT_EQ(stages["forward"], "not run");
-  EXPECT_THAT(describe(*result), HasSubstr("nowhere"));
+  EXPECT_THAT(describe(*result), HasSubstr("fleeting"));
+}
+
+TEST_F(Deploy, ATargetWhoseExecutorDoesNotExistIsRefused) {
+  const Devices devices(temporary_.path());
+  DeployOptions o = options();
+  for (const std::string address : {"tpu", "sim:none", "sim", "sim:sim-htp", "cpu:1", ""}) {
+    devices.target("wrong", R"({"encoder": "cpu", "decoder": ")" + address + R"("})");
+    o.target = "wrong";
+    const std::string message = error(o);
+    EXPECT_FALSE(fs::exists(package_));
+    EXPECT_THAT(message, HasSubstr("wrong.json")) << address;
+    if (address.empty()) continue;  // refused by the reader of device files
+    EXPECT_THAT(message, AllOf(HasSubstr("target 'wrong'"), HasSubstr("role 'decoder'"),
+                               HasSubstr("'" + address + "', which does not exist"),
+                               HasSubstr("there are cpu, sim:NAME")));
+  }
 }
 
 TEST_F(Deploy, RefusesWhatCannotBeRight) {
