@@ -69,6 +69,15 @@ std::vector<std::string> device_names() {
   return {names.begin(), names.end()};
 }
 
+std::vector<std::string> target_names() {
+  std::vector<std::string> names = device_names();
+  std::erase_if(names, [](const std::string& name) {
+    const auto device = find_device(name);
+    return !device.ok() || !device->is_target();
+  });
+  return names;
+}
+
 Result<Device> find_device(std::string_view name) {
   if (!is_device_name(name) || name == kSchemaName) {
     return InvalidArgument(

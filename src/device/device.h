@@ -88,6 +88,8 @@ Result<Device> find_device(std::string_view name);
 Result<Device> read_device(const std::filesystem::path& file);
 // Sorted, each once.
 std::vector<std::string> device_names();
+// Of these, the targets: the files that can be read and have roles.
+std::vector<std::string> target_names();
 
 // The largest magnitude that a finite value may have as an element-wise result and as an operand or
 // result of MatMul and Conv without being changed by overflow; infinity for float32 storage.

@@ -157,7 +157,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
     return InvalidArgument(
         "'{}' is a device without roles, not a target: its file says what it computes, not which "
         "segment runs where; name a target, as one of '{}'",
-        options.target, fmt::join(device_names(), "', '"));
+        options.target, fmt::join(target_names(), "', '"));
   TENONNX_RETURN_IF_ERROR(check_roles(device));
   // Before the long part: a package that may not be replaced is said at once.
   TENONNX_ASSIGN_OR_RETURN(

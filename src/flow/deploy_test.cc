@@ -255,7 +255,8 @@ TEST_F(Deploy, RefusesWhatCannotBeRight) {
   EXPECT_THAT(error(o), AllOf(HasSubstr("nowhere"), HasSubstr("sim-htp")));
   o = options();
   o.target = "htp-v73";
-  EXPECT_THAT(error(o), HasSubstr("not a target"));
+  EXPECT_THAT(error(o), AllOf(HasSubstr("'htp-v73' is a device without roles, not a target"),
+                              HasSubstr("as one of 'cpu', 'sim-htp'")));
   o = options();
   o.model = temporary_.path() / "no.onnx";
   EXPECT_THAT(error(o), HasSubstr("no.onnx"));
