@@ -349,6 +349,27 @@ TEST_F(Deploy, VerifyRefusesDamageVersionsAndWrongInputs) {
   EXPECT_THAT(result.status().message(), HasSubstr("'decoder.onnx' has SHA-256"));
 }
 
+TEST_F(Deploy, VerifyRefusesAContractThatIsNotTheFiles) {
+  ASSERT_TRUE(deploy(options()).ok());
+  const Json original = *read_json_file(package_ / "manifest.json");
+  const auto verify_with = [&](const char* pointer, const Json& value) {
+    Json json = original;
+    json[Json::json_pointer(pointer)] = value;
+    EXPECT_TRUE(write_json_file(package_ / "manifest.json", json).ok());
+    VerifyOptions v;
+    v.package = package_;
+    const auto result = verify(v);
+    return result.ok() ? "" : result.status().message();
+  };
+  EXPECT_THAT(
+      verify_with("/contract/image/shape", {1, 3, 320, 320}),
+      AllOf(HasSubstr("manifest.json: contract"), HasSubstr("'images' is [1,3,320,320] (NCHW)"),
+            HasSubstr("takes [1,3,160,160]")));
+  EXPECT_THAT(verify_with("/contract/size/dtype", "int32"),
+              AllOf(HasSubstr("'orig_target_sizes'"), HasSubstr("int64")));
+  EXPECT_THAT(verify_with("/contract/outputs/boxes", "corners"), HasSubstr("'corners'"));
+}
+
 TEST(TaskText, LabelsWithoutABoxHaveNoPrecision) {
   Proof proof;
   proof.precision.emplace();

@@ -100,6 +100,24 @@ std::vector<SegmentPlacement> LoadedSegments::placement() const {
   return out;
 }
 
+std::vector<TensorInfo> LoadedSegments::inputs() const {
+  std::vector<TensorInfo> out;
+  std::set<std::string> known;
+  for (const Loaded& segment : segments_) {
+    for (const TensorInfo& info : segment.graph->inputs())
+      if (known.insert(info.name).second) out.push_back(info);
+    for (const TensorInfo& info : segment.graph->outputs()) known.insert(info.name);
+  }
+  return out;
+}
+
+std::vector<TensorInfo> LoadedSegments::outputs() const {
+  std::vector<TensorInfo> out;
+  for (const Loaded& segment : segments_)
+    for (const TensorInfo& info : segment.graph->outputs()) out.push_back(info);
+  return out;
+}
+
 std::vector<std::string> LoadedSegments::description() const {
   std::vector<std::string> out;
   for (const Loaded& segment : segments_)

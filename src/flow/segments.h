@@ -36,6 +36,10 @@ class LoadedSegments {
   // needs are not looked at. No detections: decode() adds them.
   Result<Observation> run(const TensorMap& inputs) const;
 
+  // Of the files as they were loaded: what no segment before makes, each once; and all that is
+  // made.
+  std::vector<TensorInfo> inputs() const;
+  std::vector<TensorInfo> outputs() const;
   // tenonnx, and what the executors say of what is below them; each name once ("NAME of SEGMENT"
   // where two executors have different versions of one thing).
   const std::vector<std::pair<std::string, std::string>>& versions() const { return versions_; }

@@ -8,6 +8,7 @@
 
 #include "base/npy.h"
 #include "base/status.h"
+#include "contract/contract.h"
 #include "device/device.h"
 #include "flow/deploy.h"
 #include "flow/result_text.h"
@@ -166,6 +167,11 @@ Result<VerifyResult> verify(const VerifyOptions& options) {
         const LoadedSegments segments,
         LoadedSegments::load(options.package, result.manifest.segments, options.load));
     TENONNX_RETURN_IF_ERROR(compare_versions(options, segments, result));
+    const auto inputs = segments.inputs(), outputs = segments.outputs();
+    const auto fits = check_contract(result.manifest.contract, inputs, outputs);
+    if (!fits.ok())
+      return fits.status().at(
+          fmt::format("{}: contract", (options.package / "manifest.json").string()));
     TENONNX_RETURN_IF_ERROR(run_once(options, segments, result));
   }
   if (!options.images.empty()) {

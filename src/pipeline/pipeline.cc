@@ -66,7 +66,8 @@ Status Pipeline::init() {
   TENONNX_ASSIGN_OR_RETURN(PackageChain chain,
                            PackageChain::load(config_.package, manifest, options));
   const auto outputs = std::span(chain.slots()).first(chain.output_count());
-  TENONNX_RETURN_IF_ERROR(check_contract(manifest.contract, chain.inputs(), outputs).status());
+  const auto fits = check_contract(manifest.contract, chain.inputs(), outputs);
+  if (!fits.ok()) return fits.status().at(config_.package + "/manifest.json: contract");
   state_ = std::make_unique<State>(
       State{std::move(manifest), std::move(preprocessor), std::move(chain)});
   return {};

@@ -50,6 +50,15 @@ TEST_F(PipelineTest, TheConstructorIsLightAndInitReports) {
   EXPECT_EQ(pipeline.post_process(a, found).code(), StatusCode::kFailedPrecondition);
 }
 
+TEST_F(PipelineTest, AContractThatIsNotTheFilesIsRefused) {
+  Manifest manifest = test_manifest();
+  manifest.contract.image.shape = {1, 3, 16, 16};
+  write_test_package(package(), manifest);
+  EXPECT_THAT(init_error(),
+              AllOf(HasSubstr("manifest.json: contract"),
+                    HasSubstr("'images' is [1,3,16,16] (NCHW)"), HasSubstr("takes [1,3,8,8]")));
+}
+
 TEST_F(PipelineTest, UnsupportedImagesAreRefused) {
   write_test_package(package());
   Pipeline pipeline(config());
