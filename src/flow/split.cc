@@ -52,11 +52,32 @@ Status is_split(const fs::path& directory) {
   });
 }
 
+// Other characters are legal in ONNX and break what takes names as file names or identifiers.
+Status check_prefix(const std::string& prefix) {
+  const bool good = !prefix.empty() && std::all_of(prefix.begin(), prefix.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./").find(c) != std::string_view::npos;
+  });
+  if (good) return {};
+  return InvalidArgument(
+      "the name prefix '{}' of boundary tensors (--name-prefix) must be letters, digits, '_', '-', "
+      "'.' and '/', at least one; the default is 'feature'",
+      prefix);
+}
+
+bool has_work(const Model& model) {
+  const auto& nodes = model.proto().graph().node();
+  return std::any_of(nodes.begin(), nodes.end(), [](const onnx::NodeProto& node) {
+    return node.op_type() != "Identity" || !node.domain().empty();
+  });
+}
+
 }  // namespace
 
 Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& at,
                            const std::string& prefix) {
   if (at.empty()) return InvalidArgument("a cut needs at least one tensor (--at T0,T1,...)");
+  TENONNX_RETURN_IF_ERROR(check_prefix(prefix));
   std::vector<std::string> cut;
   SplitOptions options;
   for (const std::string& name : at) {
@@ -66,6 +87,11 @@ Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& a
     cut.push_back(std::move(tensor));
   }
   TENONNX_ASSIGN_OR_RETURN(SplitModel parts, split(model, cut, options));
+  if (!has_work(parts.second))
+    return InvalidArgument(
+        "the cut ['{}'] leaves nothing behind it but Identity; the second part would compute "
+        "nothing: cut further up",
+        fmt::join(cut, "', '"));
   CutModel out{std::move(parts.first), std::move(parts.second), {}};
   const std::vector<TensorInfo> outputs = out.encoder.outputs();
   for (const std::string& source : cut) {

@@ -31,7 +31,8 @@ struct CutModel {
 
 // Cuts at tensors, each by its name or by a suffix that only one tensor has; they are renamed to
 // "<prefix>_0" and so on. Errors as resolve_tensor and split (model/extract.h); InvalidArgument for
-// no tensor and for one that is named twice.
+// no tensor, for one that is named twice, for a second part of nothing but Identity, and for a
+// prefix with other characters than letters, digits, '_', '-', '.' and '/'.
 Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& at,
                            const std::string& prefix = "feature");
 

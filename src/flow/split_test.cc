@@ -118,6 +118,37 @@ TEST_F(Split, RefusesATensorTwiceAndNone) {
   EXPECT_THAT(split_file(request({})).status().message(), HasSubstr("at least one tensor"));
 }
 
+TEST_F(Split, RefusesAPrefixThatIsNoName) {
+  SplitRequest named = request({"enc/b", "enc/a"});
+  for (const char* prefix : {"", "a b", "a\nb", "\xC3\xA9", "a:b", "a\\b"}) {
+    named.name_prefix = prefix;
+    const auto refused = split_file(named);
+    ASSERT_FALSE(refused.ok()) << prefix;
+    EXPECT_THAT(refused.status().message(),
+                AllOf(HasSubstr("name prefix '" + std::string(prefix) + "'"),
+                      HasSubstr("--name-prefix"), HasSubstr("letters, digits")));
+  }
+  named.name_prefix = "Neck-1/p.out_";
+  EXPECT_TRUE(split_file(named).ok());
+}
+
+TEST_F(Split, RefusesASecondPartThatComputesNothing) {
+  ASSERT_TRUE(parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,4] x) => (float[1,4] y, float[1,4] z) {
+  a = Relu (x)
+  b = Identity (a)
+  y = Identity (b)
+  z = Identity (a)
+})")
+                  .save(path_)
+                  .ok());
+  const auto refused = split_file(request({"a"}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(),
+              AllOf(HasSubstr("'a'"), HasSubstr("nothing behind it but Identity")));
+}
+
 TEST_F(Split, ReplacesOnlyWhenAsked) {
   ASSERT_TRUE(split_file(request({"enc/b", "enc/a"})).ok());
   SplitRequest again = request({"enc/a"});
