@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <mutex>
 
 #include "command.h"
@@ -15,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One step of a long job, as last reported.
+// One step of a long job, as last reported. One for the process, as standard error is.
 struct ProgressState {
   std::mutex mutex;
   std::string step;
@@ -23,6 +22,19 @@ struct ProgressState {
   Clock::time_point drawn;
   bool line_open = false;
 };
+
+ProgressState& progress_state() {
+  static ProgressState state;
+  return state;
+}
+
+// A step whose length is not known leaves its line open on a terminal.
+void close_progress_line() {
+  ProgressState& state = progress_state();
+  const std::lock_guard lock(state.mutex);
+  if (state.line_open) std::fputc('\n', stderr);
+  state.line_open = false;
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -42,6 +54,7 @@ std::string describe_progress(std::int64_t done, std::int64_t total, double seco
 }  // namespace
 
 int fail(const Status& status) {
+  close_progress_line();
   fmt::print(stderr, "tenonnx: error: {}\n", status.message());
   return kExitBadInput;
 }
@@ -53,6 +66,7 @@ int exit_code_of(std::string_view verdict) {
 }
 
 void print_result(const Globals& globals, const Json& json, const std::string& text) {
+  close_progress_line();
   const std::string out = globals.json ? dump_json(json) : text;
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (out.empty() || out.back() != '\n') std::fputc('\n', stdout);
@@ -62,7 +76,7 @@ void print_result(const Globals& globals, const Json& json, const std::string& t
 Progress make_progress(const Globals& globals) {
   if (globals.quiet) return {};
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  auto state = std::make_shared<ProgressState>();
+  ProgressState* state = &progress_state();
   return [state, terminal](std::string_view step, std::int64_t done, std::int64_t total) {
     const std::lock_guard lock(state->mutex);
     if (state->step != step) {

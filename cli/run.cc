@@ -33,6 +33,9 @@ const std::map<std::string, ImageFormat>& pixel_formats() {
   return formats;
 }
 
+// Images of which a terminal shows every detection; of more, their count (detections.json has all).
+constexpr std::size_t kListedImages = 5;
+
 std::string describe(const RunResult& result) {
   std::string text;
   std::size_t total = 0;
@@ -40,6 +43,7 @@ std::string describe(const RunResult& result) {
     total += image.detections.size();
     text += fmt::format("{}: {}x{}, {} detection{}\n", image.name, image.width, image.height,
                         image.detections.size(), image.detections.size() == 1 ? "" : "s");
+    if (result.images.size() > kListedImages) continue;
     for (const Detection& d : image.detections) {
       const auto label = static_cast<std::size_t>(d.label);
       const bool named = d.label >= 0 && label < result.classes.size();

@@ -23,7 +23,9 @@
 namespace tenonnx {
 namespace {
 
-constexpr std::int64_t kWindowBytes = 64 << 20;
+// Each window loads and runs the graph from its inputs again, so that few large ones cost less: a
+// 640 px detector makes 2 GB of tensors in float32, which is 4 windows.
+constexpr std::int64_t kWindowBytes = 512 << 20;
 // What a tensor of unknown shape is counted as.
 constexpr std::int64_t kUnknownBytes = 1 << 20;
 // Distinct magnitudes of constants beyond the range that are known as masks.
@@ -64,7 +66,8 @@ using Visit = std::function<bool(const Watched&, const std::vector<Tensor>& valu
 // `visit` with a tensor's value on each of them until it returns true.
 Status run_windows(const Model& model, const TensorMap& inputs,
                    const std::vector<const Executor*>& executors,
-                   const std::vector<Watched>& tensors, const Visit& visit) {
+                   const std::vector<Watched>& tensors, const Progress& progress,
+                   const Visit& visit) {
   std::vector<std::string> input_names;
   for (const TensorInfo& input : model.inputs()) input_names.push_back(input.name);
   LoadOptions options;
@@ -77,6 +80,9 @@ Status run_windows(const Model& model, const TensorMap& inputs,
       bytes += tensors[end].bytes;
       outputs.push_back(tensors[end++].name);
     }
+    if (progress)
+      progress("diagnose", static_cast<std::int64_t>(begin),
+               static_cast<std::int64_t>(tensors.size()));
     TENONNX_ASSIGN_OR_RETURN(const Model part, extract(model, input_names, outputs));
     std::vector<TensorMap> results;
     for (const Executor* executor : executors) {
@@ -178,7 +184,8 @@ std::string to_string(const NonFiniteFinding& f) {
 }
 
 Result<std::optional<RangeFinding>> first_beyond_range(const Model& model, const TensorMap& inputs,
-                                                       const Device& device) {
+                                                       const Device& device,
+                                                       const Progress& progress) {
   if (!device.arithmetic) {
     return InvalidArgument("device '{}' ({}) has no \"arithmetic\" section, so no range",
                            device.name, device.file.string());
@@ -198,7 +205,7 @@ Result<std::optional<RangeFinding>> first_beyond_range(const Model& model, const
   }
   const auto cpu = make_cpu_executor();
   TENONNX_RETURN_IF_ERROR(run_windows(
-      plain, inputs, {cpu.get()}, watched_tensors(plain, index),
+      plain, inputs, {cpu.get()}, watched_tensors(plain, index), progress,
       [&](const Watched& watched, const std::vector<Tensor>& values) {
         RangeFinding finding{watched.name, node_label(*watched.node), watched.node->op_type()};
         set_limit(finding, *index.find(watched.name), watched.node, graph, a);
@@ -212,12 +219,13 @@ Result<std::optional<RangeFinding>> first_beyond_range(const Model& model, const
 Result<std::optional<NonFiniteFinding>> first_non_finite(const Model& model,
                                                          const TensorMap& inputs,
                                                          const Executor& reference,
-                                                         const Executor& device) {
+                                                         const Executor& device,
+                                                         const Progress& progress) {
   TENONNX_ASSIGN_OR_RETURN(const Model plain, folded(model));
   const GraphIndex index(plain.proto().graph());
   std::optional<NonFiniteFinding> first;
   TENONNX_RETURN_IF_ERROR(run_windows(
-      plain, inputs, {&reference, &device}, watched_tensors(plain, index),
+      plain, inputs, {&reference, &device}, watched_tensors(plain, index), progress,
       [&](const Watched& watched, const std::vector<Tensor>& values) {
         NonFiniteFinding finding{watched.name, node_label(*watched.node), watched.node->op_type()};
         if (!is_float(values[0]) || values[0].dtype() != values[1].dtype() ||

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "device/device.h"
 #include "ort/executor.h"
 
@@ -33,10 +34,11 @@ std::string to_string(const RangeFinding& finding);
 // `device` keeps: as a result, and where MatMul or Conv takes it as their operand. Not counted:
 // infinities and NaN of the reference, and elements that equal a constant of the model beyond the
 // range (masks such as -1e9, anchors of infinity). nullopt where every tensor is within.
-// `inputs` by name, all of them. Memory: tensors are looked at in windows of at most 64 MiB.
+// `inputs` by name, all of them. Memory: tensors are looked at in windows of at most 512 MiB.
 // InvalidArgument where the device has no arithmetic section.
 Result<std::optional<RangeFinding>> first_beyond_range(const Model& model, const TensorMap& inputs,
-                                                       const Device& device);
+                                                       const Device& device,
+                                                       const Progress& progress = {});
 
 struct NonFiniteFinding {
   std::string tensor;
@@ -53,7 +55,8 @@ std::string to_string(const NonFiniteFinding& finding);
 Result<std::optional<NonFiniteFinding>> first_non_finite(const Model& model,
                                                          const TensorMap& inputs,
                                                          const Executor& reference,
-                                                         const Executor& device);
+                                                         const Executor& device,
+                                                         const Progress& progress = {});
 
 // Both questions for an address "sim:NAME", in sentences for people; "" where nothing was found, or
 // where the address is not of a simulated device.
