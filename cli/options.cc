@@ -36,7 +36,8 @@ void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesy
                  "Images of the kind that the model will see: a directory, or one file. Without "
                  "them the inputs are random and the verdict is INCONCLUSIVE");
   app.add_option("--labels", labels,
-                 "COCO annotations; by default annotations.json in the directory of the images");
+                 "COCO annotations, or 'none'; by default annotations.json in the directory of the "
+                 "images");
   app.add_option("--max-images", max_images, "Use the first N images only; 0: all")
       ->check(CLI::NonNegativeNumber)  // CLI11 reads "-1" as 2^64 - 1
       ->capture_default_str();

@@ -147,7 +147,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   const auto step = [&](std::string_view name) {
     if (options.progress) options.progress(name, 0, 0);
   };
-  if (!options.labels.empty() && options.images.empty())
+  if (!options.labels.empty() && options.labels != "none" && options.images.empty())
     return InvalidArgument("labels ('{}') need the images that they describe: give --images DIR",
                            options.labels.string());
   DeployResult result;
@@ -202,6 +202,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   request.source = &source;
   request.inputs = &inputs;
   request.labels = find_labels(options.labels, inputs.folder());
+  request.labels_given = !options.labels.empty();
   request.load = options.load;
   request.progress = options.progress;
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));

@@ -27,7 +27,7 @@ struct DeployOptions {
   bool force = false;            // replace the package that stands there
   std::filesystem::path images;  // a folder or one image; empty: random inputs, INCONCLUSIVE
   std::filesystem::path
-      labels;                  // empty: annotations.json in the images' folder, where there is one
+      labels;  // empty: annotations.json in the images' folder, where there is one; "none": none
   std::size_t max_images = 0;  // 0: all
   // "T0,T1" (names or unique suffixes), "none", or a file: split.json, a contract, a JSON array, or
   // a name a line. Empty: what the contract names, else none.

@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const fs::path kModel =
     fs::path(TENONNX_TEST_SOURCE_DIR) / "examples" / "models" / "shapes_deimv2.onnx";
@@ -296,6 +297,40 @@ TEST_F(Deploy, WithoutAContractItIsGuessedAndTheGraphStaysWhole) {
   ASSERT_EQ(result->manifest.segments.size(), 1u);
   EXPECT_EQ(result->manifest.segments[0].name, "model");
   EXPECT_THAT(describe(*result), HasSubstr("note: contract:"));
+}
+
+TEST_F(Deploy, LabelsOfOtherImagesAreAnErrorWhereTheyWereGiven) {
+  const fs::path images = temporary_.path() / "images";
+  fs::create_directory(images);
+  std::ofstream(images / "a.ppm", std::ios::binary) << "P6 8 8 255\n" << std::string(192, 'x');
+  const Json labels = {
+      {"images", {{{"id", 1}, {"file_name", "b.ppm"}, {"width", 8}, {"height", 8}}}},
+      {"annotations", Json::array()},
+      {"categories",
+       {{{"id", 0}, {"name", "circle"}},
+        {{"id", 1}, {"name", "rectangle"}},
+        {{"id", 2}, {"name", "triangle"}},
+        {{"id", 3}, {"name", "cross"}}}}};
+  ASSERT_TRUE(write_json_file(images / "annotations.json", labels).ok());
+  DeployOptions o = options();
+  o.images = images;
+  o.labels = images / "annotations.json";
+  const auto refused = deploy(o);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_FALSE(fs::exists(package_));
+  EXPECT_THAT(refused.status().message(),
+              AllOf(HasSubstr("annotations.json' (--labels) name none of the"),
+                    HasSubstr("first 'a.ppm'"), HasSubstr("--labels none")));
+  // Found beside the images they are a note; switched off they are nothing.
+  o.labels.clear();
+  const auto found = deploy(o);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_THAT(describe(*found), HasSubstr("the labels do not name 1 of 1 images"));
+  o.labels = "none";
+  o.force = true;
+  const auto none = deploy(o);
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_THAT(describe(*none), Not(HasSubstr("labels")));
 }
 
 TEST_F(Deploy, VerifyRefusesDamageVersionsAndWrongInputs) {

@@ -40,6 +40,8 @@ class InputSource {
 
   std::size_t size() const { return random_ ? count_ : files_.size(); }
   bool is_random() const { return random_; }
+  // The images' files; none for random inputs.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
   // Where labels are looked for; empty for random inputs.
   std::filesystem::path folder() const;
   // "20 images of 'held-out'", "2 random inputs (seed 1)"

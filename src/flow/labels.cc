@@ -2,7 +2,6 @@
 // Copyright The tenonnx authors
 #include "flow/labels.h"
 
-#include <algorithm>
 #include <system_error>
 
 #include "base/status.h"
@@ -11,6 +10,7 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 
 fs::path find_labels(const fs::path& given, const fs::path& folder) {
+  if (given == "none") return {};
   if (!given.empty()) return given;
   if (folder.empty()) return {};
   std::error_code error;
@@ -28,12 +28,16 @@ Result<LabelledRun> LabelledRun::create(const fs::path& labels, const Contract& 
   return run;
 }
 
+const CocoImage* LabelledRun::find(const std::string& file_name) const {
+  for (const CocoImage& one : dataset_.images)
+    if (fs::path(one.file_name).filename() == file_name) return &one;
+  return nullptr;
+}
+
 bool LabelledRun::add(const std::string& file_name, const std::vector<Detection>& reference,
                       const std::vector<Detection>& candidate) {
-  const auto image = std::find_if(
-      dataset_.images.begin(), dataset_.images.end(),
-      [&](const CocoImage& one) { return fs::path(one.file_name).filename() == file_name; });
-  if (image == dataset_.images.end()) return false;
+  const CocoImage* image = find(file_name);
+  if (image == nullptr) return false;
   seen_.images.push_back(*image);
   for (const CocoAnnotation& annotation : dataset_.annotations)
     if (annotation.image_id == image->id) seen_.annotations.push_back(annotation);

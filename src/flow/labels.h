@@ -17,7 +17,7 @@
 
 namespace tenonnx {
 
-// `given`, else annotations.json in `folder`; empty where neither is there.
+// `given`, else annotations.json in `folder`; empty where neither is there, and for "none".
 std::filesystem::path find_labels(const std::filesystem::path& given,
                                   const std::filesystem::path& folder);
 
@@ -27,6 +27,8 @@ class LabelledRun {
   // Errors as read_coco_annotations and match_categories (the contract's classes against the
   // file's categories).
   static Result<LabelledRun> create(const std::filesystem::path& labels, const Contract& contract);
+  // Whether the labels hold an image of this file name.
+  bool knows(const std::string& file_name) const { return find(file_name) != nullptr; }
   // False where the labels do not hold an image of this file name: it is left out.
   bool add(const std::string& file_name, const std::vector<Detection>& reference,
            const std::vector<Detection>& candidate);
@@ -39,6 +41,8 @@ class LabelledRun {
   Result<Figures> figures() const;
 
  private:
+  const CocoImage* find(const std::string& file_name) const;
+
   CocoDataset dataset_, seen_;
   std::vector<std::int64_t> categories_;
   std::vector<CocoResult> reference_, candidate_;

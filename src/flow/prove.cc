@@ -81,6 +81,7 @@ class Prover {
   }
 
   Status prepare() {
+    TENONNX_RETURN_IF_ERROR(read_labels());  // before the long part
     if (request_.source != nullptr) {
       report("load references", 0, 2);
       TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
@@ -98,10 +99,21 @@ class Prover {
       else
         size_order_ = inconclusive_check(size_order_check_name(contract_), std::move(found.note));
     }
-    if (!request_.labels.empty() && !inputs_.is_random()) {
-      TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
-    }
     return {};
+  }
+
+  Status read_labels() {
+    if (request_.labels.empty() || inputs_.is_random()) return {};
+    TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
+    const auto& files = inputs_.files();
+    const auto known = [&](const std::filesystem::path& file) {
+      return labelled_->knows(file.filename().string());
+    };
+    if (!request_.labels_given || std::any_of(files.begin(), files.end(), known)) return {};
+    return InvalidArgument(
+        "the labels '{}' (--labels) name none of the {} (first '{}'); images are found by their "
+        "file name: give the labels of these images, or --labels none to do without",
+        request_.labels.string(), inputs_.description(), files.front().filename().string());
   }
 
   Result<std::unique_ptr<LoadedGraph>> load_whole(const LoadOptions& options) const {

@@ -32,6 +32,7 @@ struct ProofRequest {
   const Evidence* evidence = nullptr;
   const InputSource* inputs = nullptr;
   std::filesystem::path labels;  // empty: none
+  bool labels_given = false;     // by the user: to name none of the images is an error then
   LoadOptions load;
   Progress progress;
 };

@@ -119,6 +119,7 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   request.segments = &manifest.segments;
   request.inputs = &inputs;
   request.labels = find_labels(options.labels, inputs.folder());
+  request.labels_given = !options.labels.empty();
   request.load = options.load;
   request.progress = options.progress;
   result.inputs = inputs.description();
