@@ -405,6 +405,25 @@ TEST_F(Deploy, VerifyRefusesAContractThatIsNotTheFiles) {
   EXPECT_THAT(verify_with("/contract/outputs/boxes", "corners"), HasSubstr("'corners'"));
 }
 
+TEST_F(Deploy, ASimulatedSegmentIsSaidToBeOne) {
+  DeployResult result;
+  result.manifest.segments = {{"encoder", "encoder.onnx", "sim:toy", {}, {}},
+                              {"decoder", "decoder.onnx", "cpu", {}, {}}};
+  result.proof.placement = {{"encoder", "sim:toy", {{"CPUExecutionProvider", 458}}, ""},
+                            {"decoder", "cpu", {{"CPUExecutionProvider", 7}}, ""}};
+  EXPECT_THAT(describe(result), AllOf(HasSubstr(" 458 nodes simulated on CPUExecutionProvider"),
+                                      HasSubstr(" 7 nodes on CPUExecutionProvider")));
+}
+
+TEST(TaskText, NamesTheClasses) {
+  Proof proof;
+  proof.classes = {"circle", "rectangle"};
+  proof.task.images = 2;
+  proof.task.labels = {0, 1};
+  EXPECT_THAT(task_text(proof), HasSubstr("of classes circle, rectangle\n"));
+  EXPECT_THAT(summary_of(proof, "")["coverage"].dump(), HasSubstr("circle, rectangle"));
+}
+
 TEST(TaskText, LabelsWithoutABoxHaveNoPrecision) {
   Proof proof;
   proof.precision.emplace();

@@ -14,7 +14,8 @@ std::string placement_of(const Proof& proof, const std::string& segment) {
     if (one.segment != segment) continue;
     std::vector<std::string> out;
     for (const auto& [provider, nodes] : one.providers)
-      out.push_back(fmt::format("{} nodes on {}", nodes, provider));
+      out.push_back(fmt::format("{} nodes {}on {}", nodes,
+                                one.executor.starts_with("sim:") ? "simulated " : "", provider));
     return fmt::format("{}", fmt::join(out, ", "));
   }
   return "not run";

@@ -304,6 +304,7 @@ class Prover {
     if (size_order_) proof_.checks.push_back(*size_order_);
     proof_.verdict = overall_verdict(proof_.checks);
     proof_.task = comparison_.summary();
+    proof_.classes = contract_.classes;
     proof_.figures = comparison_.figures();
     proof_.images = comparison_.images();
     proof_.first_bad_tensor = comparison_.first_broken();

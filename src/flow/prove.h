@@ -44,6 +44,7 @@ struct Proof {
   bool cut_is_right = true;         // else nothing behind the graph level was tried
   bool fusion_crosses = false;
   TaskSummary task;
+  std::vector<std::string> classes;  // the contract's names by label
   std::vector<TensorFigures> figures;
   Json images = Json::array();  // ChainComparison::images
   Evidence evidence;            // what both sides detected

@@ -66,7 +66,7 @@ std::string task_text(const Proof& proof) {
                        proof.precision->reference.ap, proof.precision->candidate.ap,
                        proof.labelled_images, proof.labelled_images == 1 ? "" : "s");
   if (proof.task.images == 0) return out;
-  const Coverage covered = coverage(proof.task);
+  const Coverage covered = coverage(proof.task, proof.classes);
   out += fmt::format("  over {}\n", covered.over);
   for (std::size_t i = 0; i < covered.not_covered.size(); ++i)
     out +=
@@ -77,7 +77,7 @@ std::string task_text(const Proof& proof) {
 Json summary_of(const Proof& proof, const std::string& inputs) {
   Json out = {{"inputs", inputs}};
   out["task"] = to_json(proof.task);
-  out["coverage"] = to_json(coverage(proof.task));
+  out["coverage"] = to_json(coverage(proof.task, proof.classes));
   if (proof.precision)
     out["average_precision"] = {{"images", proof.labelled_images},
                                 {"whole", to_json(proof.precision->reference)},

@@ -197,15 +197,20 @@ std::optional<Check> feature_check(std::string_view tensor, const TensorError& e
                                 error.relative_l2.value_or(0), error.max_abs, error.mean_abs));
 }
 
-Coverage coverage(const TaskSummary& s) {
+Coverage coverage(const TaskSummary& s, std::span<const std::string> classes) {
   Coverage c;
   if (s.labels.empty()) {
     c.over = fmt::format("{} images without a box above {:g}", s.images, s.confidence);
     c.not_covered.push_back("detections: the reference found nothing in these images");
     return c;
   }
+  std::vector<std::string> seen;
+  for (const std::int64_t label : s.labels) {
+    const bool named = label >= 0 && static_cast<std::size_t>(label) < classes.size();
+    seen.push_back(named ? classes[static_cast<std::size_t>(label)] : fmt::format("{}", label));
+  }
   c.over = fmt::format("{} images, {} of them with boxes; {} matched boxes of classes {}", s.images,
-                       s.images_with_boxes, s.matched, fmt::join(s.labels, ", "));
+                       s.images_with_boxes, s.matched, fmt::join(seen, ", "));
   if (s.max_boxes_in_image < Coverage::kCrowdedScene) {
     c.not_covered.push_back(
         fmt::format("crowded scenes (at most {} boxes in an image)", s.max_boxes_in_image));

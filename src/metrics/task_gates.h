@@ -98,7 +98,8 @@ struct Coverage {
   // "crowded scenes: at most 7 boxes in an image", "low confidence: ...", "class confusion: ..."
   std::vector<std::string> not_covered;
 };
-Coverage coverage(const TaskSummary& summary);
+// `classes`: names by label; a label without one is given as its number.
+Coverage coverage(const TaskSummary& summary, std::span<const std::string> classes = {});
 // Both in one sentence or two.
 std::string to_text(const Coverage& coverage);
 

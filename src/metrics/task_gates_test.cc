@@ -167,6 +167,9 @@ TEST(Coverage, IsComputedFromTheImages) {
   s.add_image("b", {}, {});
   const Coverage c = coverage(s);
   EXPECT_EQ(c.over, "2 images, 1 of them with boxes; 2 matched boxes of classes 0, 1");
+  const std::vector<std::string> names = {"circle"};  // and none for the second
+  EXPECT_EQ(coverage(s, names).over,
+            "2 images, 1 of them with boxes; 2 matched boxes of classes circle, 1");
   ASSERT_EQ(c.not_covered.size(), 3u);
   EXPECT_EQ(c.not_covered[0], "crowded scenes (at most 2 boxes in an image)");
   EXPECT_THAT(c.not_covered[1], HasSubstr("1 of 2 score below 0.35"));
