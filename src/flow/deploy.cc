@@ -36,7 +36,9 @@ Result<Contract> load_contract(const DeployOptions& options, const Model& model,
     std::vector<std::string> assumed;
     TENONNX_ASSIGN_OR_RETURN(contract, guess_contract(model, assumed));
     result.contract_origin = "guessed from the graph";
-    for (std::string& line : assumed) result.notes.push_back("contract: " + std::move(line));
+    result.contract_guessed = true;
+    for (const std::string& line : assumed) result.notes.push_back(std::string(kGuessed) + line);
+    result.assumed = std::move(assumed);
   }
   const auto notes = check_contract(contract, model);
   if (!notes.ok()) return notes.status().at(result.contract_origin);

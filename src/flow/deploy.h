@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -41,12 +42,17 @@ struct DeployOptions {
   Progress progress;
 };
 
+// How the notes begin that say what a guessed contract takes for granted.
+inline constexpr std::string_view kGuessed = "contract guessed: ";
+
 struct DeployResult {
   Manifest manifest;  // as it was written
   std::filesystem::path package;
   Proof proof;
   std::string contract_origin;  // "shapes.contract.json", "guessed from the graph"
-  std::string cut_origin;       // "cut by --cut", "cut by the contract", "whole graph (...)"
+  bool contract_guessed = false;
+  std::vector<std::string> assumed;  // what a guess takes for granted, also among the notes
+  std::string cut_origin;            // "cut by --cut", "cut by the contract", "whole graph (...)"
   std::vector<std::string> notes;
   std::vector<BoundaryTensor> boundaries;
   std::vector<PassReport> passes;

@@ -296,7 +296,28 @@ TEST_F(Deploy, WithoutAContractItIsGuessedAndTheGraphStaysWhole) {
   EXPECT_THAT(result->cut_origin, HasSubstr("nothing names a cut"));
   ASSERT_EQ(result->manifest.segments.size(), 1u);
   EXPECT_EQ(result->manifest.segments[0].name, "model");
-  EXPECT_THAT(describe(*result), HasSubstr("note: contract:"));
+  EXPECT_THAT(describe(*result),
+              AllOf(HasSubstr("THE CONTRACT IS A GUESS"),
+                    HasSubstr("input 'images' is RGB / 255 without mean and std")));
+  EXPECT_THAT(to_json(*result)["notes"].dump(), HasSubstr("contract guessed: input 'images'"));
+}
+
+TEST_F(Deploy, LabelsBesideTheImagesAreLeftOutWhereAGuessedContractNamesNoClasses) {
+  const fs::path images = temporary_.path() / "images";
+  fs::create_directory(images);
+  std::ofstream(images / "a.ppm", std::ios::binary) << "P6 8 8 255\n" << std::string(192, 'x');
+  const Json labels = {
+      {"images", {{{"id", 1}, {"file_name", "a.ppm"}, {"width", 8}, {"height", 8}}}},
+      {"annotations", Json::array()},
+      {"categories", {{{"id", 0}, {"name", "circle"}}}}};
+  ASSERT_TRUE(write_json_file(images / "annotations.json", labels).ok());
+  fs::copy_file(kModel, temporary_.path() / "m.onnx");
+  DeployOptions o = options();
+  o.model = temporary_.path() / "m.onnx";
+  o.images = images;
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_THAT(describe(*result), HasSubstr("no average precision: the contract names no classes"));
 }
 
 TEST_F(Deploy, LabelsOfOtherImagesAreAnErrorWhereTheyWereGiven) {
@@ -330,7 +351,7 @@ TEST_F(Deploy, LabelsOfOtherImagesAreAnErrorWhereTheyWereGiven) {
   o.force = true;
   const auto none = deploy(o);
   ASSERT_TRUE(none.ok()) << none.status().message();
-  EXPECT_THAT(describe(*none), Not(HasSubstr("labels")));
+  EXPECT_THAT(describe(*none), Not(HasSubstr("the labels")));
 }
 
 TEST_F(Deploy, VerifyRefusesDamageVersionsAndWrongInputs) {

@@ -21,10 +21,32 @@ std::string placement_of(const Proof& proof, const std::string& segment) {
   return "not run";
 }
 
+std::string indented(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += fmt::format("    {}\n", line);
+  return out;
+}
+
 std::uint64_t bytes_of(const Manifest& manifest, const std::string& path) {
   for (const PackagedFile& file : manifest.files)
     if (file.path == path) return file.bytes;
   return 0;
+}
+
+// What an engineer would do now.
+std::string next_step(const DeployResult& result) {
+  const std::string package = result.package.string();
+  std::string out = fmt::format("\n  package: {}\n", package);
+  const bool cut = !result.boundaries.empty();
+  if (result.manifest.verdict == "PASS")
+    return out + fmt::format("  next:    tenonnx run {} IMAGES -o out\n", package);
+  if (result.manifest.verdict == "INCONCLUSIVE")
+    return out + "  next:    deploy again with (more) --images: see the checks above\n";
+  if (!cut && !result.proof.first_bad_tensor.empty())
+    return out +
+           fmt::format("  next:    cut before '{}' (--cut), so that what follows runs elsewhere\n",
+                       result.proof.first_bad_tensor);
+  return out + "  next:    'run' refuses this package (--force overrides); see the checks above\n";
 }
 
 }  // namespace
@@ -55,6 +77,12 @@ std::string describe(const DeployResult& result) {
     rows.push_back({segment.name, segment.executor, placement_of(proof, segment.name),
                     spell_bytes(bytes_of(manifest, segment.file))});
   out += aligned(rows, "  ");
+  if (result.contract_guessed)
+    out +=
+        "\n  THE CONTRACT IS A GUESS: no MODEL.contract.json and no contract.json beside the model."
+        "\n  Wrong preprocessing is the same on both sides, so that no check can find it. "
+        "Assumed:\n" +
+        indented(result.assumed);
   out += fmt::format("\n  {}\n", result.cut_origin);
   rows.clear();
   for (const BoundaryTensor& boundary : result.boundaries)
@@ -67,11 +95,15 @@ std::string describe(const DeployResult& result) {
   if (proof.fusion_crosses && proof.cut_is_right) out += "  a fusion crosses the cut\n";
   if (!proof.cut_is_right) out += "  the cut is wrong: nothing else was tried\n";
   if (!proof.diagnosis.empty()) out += fmt::format("\n  {}\n", proof.diagnosis);
+  if (manifest.verdict != "PASS")
+    if (const std::string findings = findings_text(proof); !findings.empty())
+      out += "\n" + findings;
   if (const std::string task = task_text(proof); !task.empty()) out += "\n" + task;
-  if (!result.notes.empty()) out += "\n";
-  for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
-  out += fmt::format("\n  {}\n", result.package.string());
-  return out;
+  std::string notes;
+  for (const std::string& note : result.notes)
+    if (!note.starts_with(kGuessed)) notes += fmt::format("  note: {}\n", note);
+  if (!notes.empty()) out += "\n" + notes;
+  return out + next_step(result);
 }
 
 }  // namespace tenonnx

@@ -104,6 +104,13 @@ class Prover {
 
   Status read_labels() {
     if (request_.labels.empty() || inputs_.is_random()) return {};
+    if (contract_.classes.empty() && !request_.labels_given) {
+      proof_.notes.push_back(
+          fmt::format("no average precision: the contract names no classes, so that the labels "
+                      "'{}' cannot be matched with them",
+                      request_.labels.filename().string()));
+      return {};
+    }
     TENONNX_ASSIGN_OR_RETURN(labelled_, LabelledRun::create(request_.labels, contract_));
     const auto& files = inputs_.files();
     const auto known = [&](const std::filesystem::path& file) {
@@ -229,8 +236,10 @@ class Prover {
     TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(worst_input_));
     TENONNX_ASSIGN_OR_RETURN(const Observation parts, parts_->run(input.tensors));
     constexpr std::string_view kSim = "sim:";
+    bool simulated = false;
     for (const Segment& segment : segments_) {
       if (!segment.executor.starts_with(kSim)) continue;
+      simulated = true;
       TENONNX_ASSIGN_OR_RETURN(const Device device,
                                find_device(segment.executor.substr(kSim.size())));
       TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(request_.package / segment.file));
@@ -240,7 +249,8 @@ class Prover {
         feeds.emplace(info.name, given != input.tensors.end() ? given->second
                                                               : parts.boundaries.at(info.name));
       }
-      TENONNX_ASSIGN_OR_RETURN(const auto beyond, first_beyond_range(model, feeds, device));
+      TENONNX_ASSIGN_OR_RETURN(const auto beyond,
+                               first_beyond_range(model, feeds, device, request_.progress));
       if (beyond) {
         proof_.first_bad_tensor = beyond->tensor;
         proof_.diagnosis =
@@ -249,8 +259,9 @@ class Prover {
         return {};
       }
       TENONNX_ASSIGN_OR_RETURN(const auto executor, make_executor(segment.executor));
-      TENONNX_ASSIGN_OR_RETURN(const auto non_finite,
-                               first_non_finite(model, feeds, *make_cpu_executor(), *executor));
+      TENONNX_ASSIGN_OR_RETURN(
+          const auto non_finite,
+          first_non_finite(model, feeds, *make_cpu_executor(), *executor, request_.progress));
       if (non_finite) {
         proof_.first_bad_tensor = non_finite->tensor;
         proof_.diagnosis =
@@ -259,6 +270,11 @@ class Prover {
         return {};
       }
     }
+    if (simulated)
+      proof_.notes.push_back(fmt::format(
+          "on '{}' no tensor leaves the range of the simulated device and none becomes Inf or NaN "
+          "there: what differs is rounding, or a selection (TopK) that rounding turned over",
+          input.name));
     return {};
   }
 

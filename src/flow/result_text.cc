@@ -38,21 +38,42 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::stri
 }
 
 std::string checks_table(std::span<const Check> checks) {
-  std::vector<std::vector<std::string>> rows = {
-      {"check", "value", "limit", "verdict", "where the limit comes from"}};
+  std::vector<std::vector<std::string>> rows = {{"check", "value", "limit", "verdict", ""}};
+  std::vector<std::string> origins;  // each once, below the table: most checks share one
   std::string notes;
   for (const Check& check : checks) {
     const bool measured = check.value == check.value;
     const bool passed = check.verdict == Verdict::kPass;
+    std::string mark;
+    if (!check.limit.origin.empty()) {
+      auto found = std::find(origins.begin(), origins.end(), check.limit.origin);
+      if (found == origins.end()) found = origins.insert(origins.end(), check.limit.origin);
+      mark = fmt::format("[{}]", found - origins.begin() + 1);
+    }
     rows.push_back(
         {check.name, measured ? fmt::format("{:.6g}", check.value) : "-",
          measured ? fmt::format("{} {:.4g}", to_string(check.comparison), check.limit.value) : "",
-         std::string(to_string(check.verdict)), check.limit.origin});
+         std::string(to_string(check.verdict)), mark});
     if (!passed && !check.note.empty())
       notes += fmt::format("  {}: {}: {}\n", to_string(check.verdict), check.name, check.note);
   }
   std::string out = aligned(rows, "  ");
+  for (std::size_t i = 0; i < origins.size(); ++i)
+    out += fmt::format("  [{}] {}\n", i + 1, origins[i]);
   if (!notes.empty()) out += "\n" + notes;
+  return out;
+}
+
+std::string findings_text(const Proof& proof) {
+  // What a screen holds; summary/task/findings of the manifest has up to 20.
+  constexpr std::size_t kListed = 5;
+  const auto& findings = proof.task.findings;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(findings.size(), kListed); ++i)
+    out += fmt::format("  {}\n", findings[i]);
+  if (findings.size() > kListed)
+    out += fmt::format("  ... and {} more in manifest.json, summary/task/findings\n",
+                       findings.size() - kListed);
   return out;
 }
 

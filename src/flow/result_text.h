@@ -12,9 +12,12 @@
 
 namespace tenonnx {
 
-// Lines "name value limit verdict where the limit comes from", aligned, the notes below their
-// check.
+// Lines "name value limit verdict [n]", aligned; below them where the limits come from, each origin
+// once, and the notes of the checks that did not pass.
 std::string checks_table(std::span<const Check> checks);
+
+// Which box of which image differs, one a line; empty where nothing was found.
+std::string findings_text(const Proof& proof);
 
 // Rows of equal columns, aligned to the left, two spaces apart; an empty last column leaves no
 // blanks.
