@@ -6,17 +6,10 @@
 
 #include "base/status.h"
 #include "contract/contract.h"
+#include "contract/list.h"
 
 namespace tenonnx {
 namespace {
-
-std::string list(std::span<const TensorInfo> infos) {
-  std::string text;
-  for (const TensorInfo& info : infos)
-    text += fmt::format("{}'{}' {} {}", text.empty() ? "" : ", ", info.name, to_string(info.dtype),
-                        to_string(info.shape));
-  return text;
-}
 
 Result<TensorInfo> find(std::span<const TensorInfo> infos, const std::string& name,
                         std::string_view kind, std::string_view field) {

@@ -7,18 +7,11 @@
 
 #include "base/status.h"
 #include "contract/contract.h"
+#include "contract/list.h"
 #include "contract/range.h"
 
 namespace tenonnx {
 namespace {
-
-std::string list(std::span<const TensorInfo> infos) {
-  std::string text;
-  for (const TensorInfo& info : infos)
-    text += fmt::format("{}'{}' {} {}", text.empty() ? "" : ", ", info.name, to_string(info.dtype),
-                        to_string(info.shape));
-  return text;
-}
 
 const TensorInfo* find_by_rank(const std::vector<TensorInfo>& infos, std::size_t rank) {
   for (const TensorInfo& info : infos)

@@ -98,20 +98,6 @@ Status check_roles(const Device& target) {
   return {};
 }
 
-std::string_view level_name(Optimization level) {
-  switch (level) {
-    case Optimization::kDisabled:
-      return "disabled";
-    case Optimization::kBasic:
-      return "basic";
-    case Optimization::kExtended:
-      return "extended";
-    case Optimization::kAll:
-      return "all";
-  }
-  return "unknown";
-}
-
 Json settings_of(const DeployOptions& options, const Model& source, const DeployResult& result) {
   Json passes = Json::array();
   for (const PassReport& pass : result.passes)
@@ -127,7 +113,7 @@ Json settings_of(const DeployOptions& options, const Model& source, const Deploy
           {"inter_op_threads", load.inter_op_threads},
           {"parallel", load.parallel},
           {"spinning", load.spinning},
-          {"optimization", level_name(load.optimization)}};
+          {"optimization", to_string(load.optimization)}};
 }
 
 std::string executors_of(const std::vector<Segment>& segments) {

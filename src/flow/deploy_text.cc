@@ -52,17 +52,10 @@ std::string next_step(const DeployResult& result) {
 }  // namespace
 
 Json to_json(const DeployResult& result) {
-  Json boundaries = Json::array();
-  for (const BoundaryTensor& boundary : result.boundaries)
-    boundaries.push_back({{"name", boundary.name},
-                          {"source", boundary.source},
-                          {"dtype", to_string(boundary.info.dtype)},
-                          {"shape", boundary.info.shape},
-                          {"bytes", boundary.bytes}});
   return {{"schema_version", 1},
           {"package", result.package.string()},
           {"verdict", result.manifest.verdict},
-          {"boundaries", std::move(boundaries)},
+          {"boundaries", to_json(result.boundaries)},
           {"notes", result.notes},
           {"manifest", to_json(result.manifest)}};
 }

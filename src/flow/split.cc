@@ -131,6 +131,17 @@ Result<SplitReport> split_file(const SplitRequest& request) {
   return report;
 }
 
+Json to_json(const std::vector<BoundaryTensor>& tensors) {
+  Json boundaries = Json::array();
+  for (const BoundaryTensor& boundary : tensors)
+    boundaries.push_back({{"name", boundary.name},
+                          {"source", boundary.source},
+                          {"dtype", to_string(boundary.info.dtype)},
+                          {"shape", boundary.info.shape},
+                          {"bytes", boundary.bytes}});
+  return boundaries;
+}
+
 Json to_json(const SplitReport& report) {
   Json parts = Json::array();
   for (const SplitReport::Part& part : report.parts)
@@ -141,17 +152,10 @@ Json to_json(const SplitReport& report) {
                      {"nodes", part.nodes},
                      {"inputs", to_json(part.inputs)},
                      {"outputs", to_json(part.outputs)}});
-  Json boundaries = Json::array();
-  for (const BoundaryTensor& boundary : report.boundaries)
-    boundaries.push_back({{"name", boundary.name},
-                          {"source", boundary.source},
-                          {"dtype", to_string(boundary.info.dtype)},
-                          {"shape", boundary.info.shape},
-                          {"bytes", boundary.bytes}});
   return {{"schema_version", 1},
           {"source_model", {{"name", report.source_model}, {"sha256", report.source_sha256}}},
           {"parts", std::move(parts)},
-          {"boundaries", std::move(boundaries)}};
+          {"boundaries", to_json(report.boundaries)}};
 }
 
 std::string spell_bytes(std::uint64_t bytes) {

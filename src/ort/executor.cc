@@ -7,6 +7,20 @@
 
 namespace tenonnx {
 
+std::string_view to_string(Optimization level) {
+  switch (level) {
+    case Optimization::kDisabled:
+      return "disabled";
+    case Optimization::kBasic:
+      return "basic";
+    case Optimization::kExtended:
+      return "extended";
+    case Optimization::kAll:
+      return "all";
+  }
+  return "unknown";
+}
+
 Result<TensorMap> LoadedGraph::run(const TensorMap& given) {
   TENONNX_ASSIGN_OR_RETURN(const auto ordered, order_by_name(inputs(), given));
   std::vector<Tensor> results;

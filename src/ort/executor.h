@@ -17,6 +17,8 @@
 namespace tenonnx {
 
 enum class Optimization { kDisabled, kBasic, kExtended, kAll };
+// "disabled", "basic", "extended", "all": as results and manifests record it.
+std::string_view to_string(Optimization level);
 
 // How a graph is to be loaded. What is set here is recorded with every result.
 struct LoadOptions {

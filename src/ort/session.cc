@@ -39,20 +39,6 @@ GraphOptimizationLevel to_ort(Optimization level) {
   return ORT_ENABLE_ALL;
 }
 
-std::string_view level_name(Optimization level) {
-  switch (level) {
-    case Optimization::kDisabled:
-      return "disabled";
-    case Optimization::kBasic:
-      return "basic";
-    case Optimization::kExtended:
-      return "extended";
-    case Optimization::kAll:
-      break;
-  }
-  return "all";
-}
-
 std::string describe(const LoadOptions& options, const SessionSetup& setup) {
   const auto runtime = onnxruntime();
   return fmt::format(
@@ -61,7 +47,7 @@ std::string describe(const LoadOptions& options, const SessionSetup& setup) {
       runtime.ok() ? (*runtime)->version : "not available", setup.provider,
       options.intra_op_threads == 0 ? "default" : std::to_string(options.intra_op_threads),
       options.inter_op_threads, options.parallel ? "parallel" : "sequential",
-      options.spinning ? "on" : "off", level_name(options.optimization));
+      options.spinning ? "on" : "off", to_string(options.optimization));
 }
 
 Status check_options(const LoadOptions& options) {
