@@ -24,11 +24,8 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
       ->check([](const std::string& text) {
         return std::string(text.empty() ? "it names no tensor; leave it out for the default" : "");
       });
-  add_input_shape_option(app, options->input_shapes);
+  add_preparation_options(app, options->preparation);
   app.add_flag("--force", options->force, "Replace an existing package");
-  app.add_flag_callback(
-      "--no-fold-constants", [options] { options->fold_constants = false; },
-      "Keep the exporter's constant subgraphs (vendors' compilers reject them)");
   app.add_flag("--keep-metadata", options->keep_metadata,
                "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");
   app.add_option("--random-inputs", options->random_inputs, "How many, where there are no images")

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "command.h"
+#include "options.h"
 
 namespace tenonnx::cli {
 
@@ -17,6 +18,7 @@ RunCommand setup_split(CLI::App& app, const Globals& globals) {
   app.add_option("-o,--out", request->out, "The directory to write")->required();
   app.add_option("--name-prefix", request->name_prefix, "Boundary tensors are named PREFIX_0, ...")
       ->capture_default_str();
+  add_preparation_options(app, request->preparation);
   app.add_flag("--force", request->force, "Replace an existing directory");
   app.add_flag("--keep-metadata", request->keep_metadata,
                "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");

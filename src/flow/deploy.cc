@@ -15,17 +15,6 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-Status prepare_model(const DeployOptions& options, Model& model, DeployResult& result) {
-  std::vector<std::string> names;
-  PassOptions pass_options;
-  if (!options.input_shapes.empty()) names.push_back("fix_input_shapes");
-  for (const auto& [input, shape] : options.input_shapes) pass_options[input] = shape;
-  if (options.fold_constants) names.push_back("fold_constants");
-  if (names.empty()) return {};
-  TENONNX_ASSIGN_OR_RETURN(result.passes, run_passes(model, names, pass_options));
-  return {};
-}
-
 Result<Contract> load_contract(const DeployOptions& options, const Model& model,
                                DeployResult& result) {
   Contract contract;
@@ -155,7 +144,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(const Model source, Model::load(options.model));
   Model prepared = source.clone();
   step("prepare");
-  TENONNX_RETURN_IF_ERROR(prepare_model(options, prepared, result));
+  TENONNX_ASSIGN_OR_RETURN(result.passes, prepare_graph(prepared, options.preparation));
   TENONNX_ASSIGN_OR_RETURN(manifest.contract, load_contract(options, prepared, result));
   TENONNX_ASSIGN_OR_RETURN(const InputSource inputs,
                            make_inputs(options, prepared, manifest.contract));

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "flow/prepare.h"
 #include "flow/prove.h"
 #include "flow/split.h"
 #include "ort/executor.h"
@@ -33,8 +33,7 @@ struct DeployOptions {
   // "T0,T1" (names or unique suffixes), "none", or a file: split.json, a contract, a JSON array, or
   // a name a line. Empty: what the contract names, else none.
   std::string cut;
-  std::map<std::string, std::string> input_shapes;  // "images" -> "1x3x640x640"
-  bool fold_constants = true;
+  Preparation preparation;
   bool keep_metadata = false;  // of the exporter, source paths included
   std::size_t random_inputs = 2;
   std::uint64_t seed = 1;

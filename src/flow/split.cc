@@ -112,7 +112,8 @@ Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& a
 }
 
 Result<SplitReport> split_file(const SplitRequest& request) {
-  TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(request.model));
+  TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(request.model));
+  TENONNX_RETURN_IF_ERROR(prepare_graph(model, request.preparation).status());
   TENONNX_ASSIGN_OR_RETURN(const CutModel cut, cut_model(model, request.at, request.name_prefix));
   SplitReport report;
   report.source_model = request.model.filename().string();

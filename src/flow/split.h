@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "flow/prepare.h"
 #include "model/model.h"
 #include "tenonnx/base.h"
 
@@ -41,6 +42,7 @@ struct SplitRequest {
   std::vector<std::string> at;
   std::filesystem::path out;  // a directory; made whole or not at all
   std::string name_prefix = "feature";
+  Preparation preparation;
   bool force = false;          // replace what is there
   bool keep_metadata = false;  // SaveOptions::keep_metadata
 };
