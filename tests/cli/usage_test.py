@@ -4,6 +4,7 @@
 usage: usage_test.py TENONNX SOURCE_DIR
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,9 @@ import unittest
 TENONNX = str(pathlib.Path(sys.argv[1]).resolve())
 SOURCE = pathlib.Path(sys.argv[2]).resolve()
 EXAMPLE = str(SOURCE / "examples/models/shapes_deimv2.onnx")
+# The three features of the example, as its contract names them.
+CUT = ",".join(
+    json.loads((SOURCE / "examples/models/shapes_deimv2.contract.json").read_text())["cut"])
 
 
 def run(*arguments, **options):
@@ -80,7 +84,7 @@ class Usage(unittest.TestCase):
         (self.scratch / "thesis").mkdir()
         (self.scratch / "thesis/thesis.txt").write_text("precious")
         for command in (["deploy", EXAMPLE, "--target", "cpu"], ["data", "shapes"],
-                        ["split", EXAMPLE, "--at", "scores,labels,boxes"]):
+                        ["split", EXAMPLE, "--at", CUT]):
             for out in ("thesis", ".", "thesis/.."):
                 self.refuses([*command, "-o", out, "--force"], "thesis.txt", "is not part of")
         self.assertEqual((self.scratch / "thesis/thesis.txt").read_text(), "precious")
@@ -98,6 +102,10 @@ class Usage(unittest.TestCase):
         model = b"\x08\x08\x3a" + bytes([len(graph)]) + graph + b"\x42\x04\x0a\x00\x10\x11"
         (self.scratch / "m.onnx").write_bytes(model)
         self.refuses(["inspect", "m.onnx"], "'w'", "absent.data", "No such file")
+
+    def test_a_cut_at_the_outputs_leaves_nothing(self):
+        self.refuses(["split", EXAMPLE, "--at", "scores,labels,boxes", "-o", "out"],
+                     "leaves nothing behind it", "cut further up")
 
     def test_cut_at_an_unknown_tensor(self):
         self.refuses(["split", EXAMPLE, "--at", "no_such_tensor", "-o", "out"], "no_such_tensor")
@@ -132,8 +140,8 @@ class Streams(unittest.TestCase):
     def test_closed_error_stream_is_not_the_package(self):
         with tempfile.TemporaryDirectory() as scratch:
             result = subprocess.run(
-                ["sh", "-c", 'exec "$0" split "$1" --at scores,labels,boxes -o out <&- >/dev/null '
-                 '2>&-', TENONNX, EXAMPLE], cwd=scratch, check=False, timeout=120)
+                ["sh", "-c", 'exec "$0" split "$1" --at "$2" -o out <&- >/dev/null '
+                 '2>&-', TENONNX, EXAMPLE, CUT], cwd=scratch, check=False, timeout=120)
             self.assertEqual(result.returncode, 0)
             self.assertTrue((pathlib.Path(scratch) / "out/split.json").exists())
 
