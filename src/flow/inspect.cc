@@ -15,13 +15,6 @@
 namespace tenonnx {
 namespace {
 
-Json infos_json(const std::vector<TensorInfo>& infos) {
-  Json json = Json::array();
-  for (const TensorInfo& info : infos)
-    json.push_back({{"name", info.name}, {"dtype", to_string(info.dtype)}, {"shape", info.shape}});
-  return json;
-}
-
 Json ranges_json(const std::vector<ConstantRange>& ranges) {
   Json json = Json::array();
   for (const ConstantRange& range : ranges)
@@ -105,8 +98,8 @@ Json to_json(const InspectReport& report) {
                {"ir_version", f.ir_version},
                {"opsets", f.opsets},
                {"producer", f.producer},
-               {"inputs", infos_json(f.inputs)},
-               {"outputs", infos_json(f.outputs)},
+               {"inputs", to_json(f.inputs)},
+               {"outputs", to_json(f.outputs)},
                {"dynamic_dims", f.dynamic_dims},
                {"nodes", f.nodes},
                {"nodes_after_folding",

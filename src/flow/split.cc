@@ -15,14 +15,6 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-Json to_json(const std::vector<TensorInfo>& tensors) {
-  Json out = Json::array();
-  for (const TensorInfo& tensor : tensors)
-    out.push_back(
-        {{"name", tensor.name}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}});
-  return out;
-}
-
 Result<SplitReport::Part> save_part(const Model& model, const std::string& name,
                                     const fs::path& directory, bool keep_metadata) {
   SplitReport::Part part;
@@ -130,6 +122,14 @@ Result<SplitReport> split_file(const SplitRequest& request) {
   TENONNX_RETURN_IF_ERROR(write_json_file(staged.path() / "split.json", to_json(report)));
   TENONNX_RETURN_IF_ERROR(staged.publish());
   return report;
+}
+
+Json to_json(const std::vector<TensorInfo>& tensors) {
+  Json out = Json::array();
+  for (const TensorInfo& tensor : tensors)
+    out.push_back(
+        {{"name", tensor.name}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}});
+  return out;
 }
 
 Json to_json(const std::vector<BoundaryTensor>& tensors) {

@@ -61,6 +61,8 @@ struct SplitReport {
 
 // Writes encoder.onnx, decoder.onnx and split.json (to_json of the report).
 Result<SplitReport> split_file(const SplitRequest& request);
+// [{"name", "dtype", "shape"}, ...]
+Json to_json(const std::vector<TensorInfo>& tensors);
 Json to_json(const std::vector<BoundaryTensor>& tensors);
 Json to_json(const SplitReport& report);
 std::string describe(const SplitReport& report);
