@@ -18,10 +18,9 @@ namespace {
 Result<Optimization> optimization_of(const Manifest& manifest) {
   const JsonReader settings(manifest.settings, "manifest.json: /settings");
   TENONNX_ASSIGN_OR_RETURN(const std::string name, settings.string_or("optimization", "all"));
-  if (name == "disabled") return Optimization::kDisabled;
-  if (name == "basic") return Optimization::kBasic;
-  if (name == "extended") return Optimization::kExtended;
-  if (name == "all") return Optimization::kAll;
+  for (const Optimization level :
+       {Optimization::kDisabled, Optimization::kBasic, Optimization::kExtended, Optimization::kAll})
+    if (name == to_string(level)) return level;
   return DataLoss(
       "manifest.json: /settings/optimization: \"{}\" is not one of \"disabled\", "
       "\"basic\", \"extended\", \"all\"",
