@@ -4,8 +4,10 @@
 // .npz is a zip of .npy files. Source: PKWARE APPNOTE 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16.
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <list>
+#include <set>
 
 #include "base/files.h"
 #include "base/npy.h"
@@ -73,76 +75,111 @@ Result<std::size_t> find_end(std::string_view zip, const std::string& where) {
   return DataLoss("{}: not an .npz (zip) file, or cut off", where);
 }
 
-struct Entry {
-  std::string name;
-  Tensor tensor;
-};
+}  // namespace
 
 // Reads the entry of the central directory at `at` and moves `at` behind it.
-Result<Entry> read_entry(std::string_view zip, std::size_t& at, const std::string& file) {
+Result<NpzFile::Entry> NpzFile::read_entry(std::string_view zip, std::size_t& at,
+                                           const std::string& file) {
   const Status damaged = DataLoss("{}: the zip directory is damaged", file);
   if (at > zip.size() || zip.size() - at < kCentralSize ||
       read_le<std::uint32_t>(zip, at) != kCentral)
     return damaged;
+  Entry entry;
   const auto flags = read_le<std::uint16_t>(zip, at + 8);
-  const auto method = read_le<std::uint16_t>(zip, at + 10);
-  const auto crc = read_le<std::uint32_t>(zip, at + 16);
+  entry.method = read_le<std::uint16_t>(zip, at + 10);
+  entry.crc = read_le<std::uint32_t>(zip, at + 16);
   const std::uint64_t packed = read_le<std::uint32_t>(zip, at + 20);
-  const std::uint64_t size = read_le<std::uint32_t>(zip, at + 24);
+  entry.size = read_le<std::uint32_t>(zip, at + 24);
   const std::size_t name_size = read_le<std::uint16_t>(zip, at + 28);
   const std::size_t rest =
       std::size_t{read_le<std::uint16_t>(zip, at + 30)} + read_le<std::uint16_t>(zip, at + 32);
   const std::uint64_t local = read_le<std::uint32_t>(zip, at + 42);
   if (zip.size() - at < kCentralSize + name_size + rest) return damaged;
-  std::string name(zip.substr(at + kCentralSize, name_size));
+  entry.raw_name = zip.substr(at + kCentralSize, name_size);
   at += kCentralSize + name_size + rest;
 
-  const std::string where = fmt::format("{}: '{}'", file, name);
-  if (packed == kLimit || size == kLimit || local == kLimit)
+  const std::string where = fmt::format("{}: '{}'", file, entry.raw_name);
+  if (packed == kLimit || entry.size == kLimit || local == kLimit)
     return Unsupported("{}: 4 GiB or more; save the array as .npy", where);
   if ((flags & 1) != 0) return Unsupported("{}: encrypted", where);
-  if (method != 0 && method != 8)
-    return Unsupported("{}: zip method {}; stored and deflated are read", where, method);
+  if (entry.method != 0 && entry.method != 8)
+    return Unsupported("{}: zip method {}; stored and deflated are read", where, entry.method);
   if (local + kLocalSize > zip.size() || read_le<std::uint32_t>(zip, local) != kLocal)
     return damaged;
   // The local header may have another extra field than the directory (NumPy's has).
   const std::uint64_t start = local + kLocalSize + read_le<std::uint16_t>(zip, local + 26) +
                               read_le<std::uint16_t>(zip, local + 28);
-  if (start > zip.size() || packed > zip.size() - start || (method == 0 && packed != size))
+  if (start > zip.size() || packed > zip.size() - start ||
+      (entry.method == 0 && packed != entry.size))
     return damaged;
-  std::string_view data = zip.substr(start, packed);
-  std::string inflated;
-  if (method == 8) {
-    TENONNX_ASSIGN_OR_RETURN(inflated, inflate_all(data, size, where));
-    data = inflated;
-  }
-  if (crc_of(0, data) != crc) return DataLoss("{}: the checksum is wrong", where);
-  TENONNX_ASSIGN_OR_RETURN(Tensor tensor, parse_npy(data, where));
-  if (name.ends_with(".npy")) name.resize(name.size() - 4);
-  if (name.ends_with(kBFloat16Suffix) && tensor.dtype() == DType::kUInt16) {
-    name.resize(name.size() - kBFloat16Suffix.size());
-    const auto owner = std::make_shared<Tensor>(tensor);
-    tensor = Tensor::view(DType::kBFloat16, owner->shape(), owner->raw(), owner);
-  }
-  return Entry{std::move(name), std::move(tensor)};
+  entry.data = zip.substr(start, packed);
+  return entry;
 }
 
-}  // namespace
-
-Result<TensorMap> read_npz(const std::filesystem::path& path) {
-  TENONNX_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path));
-  const std::string_view zip = file->bytes();
+Result<NpzFile> NpzFile::open(const std::filesystem::path& path) {
+  NpzFile npz;
+  npz.path_ = path;
+  TENONNX_ASSIGN_OR_RETURN(npz.file_, MappedFile::open(path));
+  const std::string_view zip = npz.file_->bytes();
   TENONNX_ASSIGN_OR_RETURN(const std::size_t end, find_end(zip, path.string()));
   const std::size_t count = read_le<std::uint16_t>(zip, end + 10);
   std::size_t at = read_le<std::uint32_t>(zip, end + 16);
   if (count == 0xFFFF || at == kLimit)
     return Unsupported("{}: a zip of 4 GiB or 65,535 entries and more; save .npy files",
                        path.string());
-  TensorMap out;
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < count; ++i) {
     TENONNX_ASSIGN_OR_RETURN(Entry entry, read_entry(zip, at, path.string()));
-    if (!out.emplace(entry.name, std::move(entry.tensor)).second)
-      return DataLoss("{}: two arrays are named '{}'", path.string(), entry.name);
+    std::string name = entry.raw_name;
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (name.ends_with(kBFloat16Suffix)) name.resize(name.size() - kBFloat16Suffix.size());
+    npz.names_.push_back(std::move(name));
+    npz.entries_.push_back(std::move(entry));
+  }
+  for (const std::string& name : npz.names_)
+    if (!seen.insert(name).second)
+      return DataLoss("{}: two arrays are named '{}'", path.string(), name);
+  return npz;
+}
+
+bool NpzFile::has(std::string_view name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+Result<Tensor> NpzFile::read(std::string_view name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (found == names_.end()) return NotFound("{}: there is no array '{}'", path_.string(), name);
+  const Entry& entry = entries_[static_cast<std::size_t>(found - names_.begin())];
+  const std::string where = fmt::format("{}: '{}'", path_.string(), entry.raw_name);
+  std::string_view data = entry.data;
+  std::string inflated;
+  if (entry.method == 8) {
+    TENONNX_ASSIGN_OR_RETURN(inflated, inflate_all(data, entry.size, where));
+    data = inflated;
+  }
+  if (crc_of(0, data) != entry.crc) return DataLoss("{}: the checksum is wrong", where);
+  TENONNX_ASSIGN_OR_RETURN(Tensor tensor, parse_npy(data, where));
+  const bool bfloat16 = found->size() < entry.raw_name.size() &&
+                        entry.raw_name.substr(found->size()).starts_with(kBFloat16Suffix);
+  if (bfloat16 && tensor.dtype() == DType::kUInt16) {
+    const auto owner = std::make_shared<Tensor>(tensor);
+    tensor = Tensor::view(DType::kBFloat16, owner->shape(), owner->raw(), owner);
+  }
+  return tensor;
+}
+
+std::string NpzFile::fingerprint() const {
+  std::string text;
+  for (const Entry& entry : entries_)
+    text += fmt::format("{} {} {:08x}\n", entry.raw_name, entry.size, entry.crc);
+  return text;
+}
+
+Result<TensorMap> read_npz(const std::filesystem::path& path) {
+  TENONNX_ASSIGN_OR_RETURN(const NpzFile file, NpzFile::open(path));
+  TensorMap out;
+  for (const std::string& name : file.names()) {
+    TENONNX_ASSIGN_OR_RETURN(out[name], file.read(name));
   }
   return out;
 }

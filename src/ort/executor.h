@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/model.h"
@@ -65,6 +67,12 @@ class LoadedGraph {
   // "onnxruntime 1.29.0, CPUExecutionProvider, 2 intra-op threads, ...": recorded with results.
   virtual std::string description() const = 0;
 
+  // Says which of several inputs the next run() is about: the name of the image or of the random
+  // input, and its position from 0. Only recordings that do not hold their inputs need it; whatever
+  // computes takes no notice. Not to be mixed with run() from several threads. NotFound lists the
+  // recorded cases.
+  virtual Status select_case(std::string_view /*name*/, std::size_t /*index*/) { return {}; }
+
   // By name: every input must be given, no other may be.
   Result<TensorMap> run(const TensorMap& inputs);
 };
@@ -76,6 +84,13 @@ class Executor {
   virtual const std::string& address() const = 0;
   virtual Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
                                                     const LoadOptions& options) const = 0;
+  // Which tensors this executor can give as outputs of `model` (the whole one, not a part of it):
+  // nullopt where any tensor, because it computes; for recordings the recorded names, each a tensor
+  // of the model. InvalidArgument where a recording names tensors that the model does not have.
+  virtual Result<std::optional<std::vector<std::string>>> recorded_tensors(
+      const Model& /*model*/) const {
+    return std::optional<std::vector<std::string>>();
+  }
   // name -> version of everything below: "onnxruntime" -> "1.29.0", "device file" -> "htp-v73 ...".
   virtual std::vector<std::pair<std::string, std::string>> versions() const = 0;
 };
