@@ -9,14 +9,12 @@
 #include <functional>
 #include <limits>
 #include <set>
-#include <unordered_set>
 #include <vector>
 
+#include "adapters/capture.h"
 #include "adapters/sim.h"
 #include "base/status.h"
-#include "model/extract.h"
 #include "model/graph.h"
-#include "model/shapes.h"
 #include "passes/runner.h"
 #include "passes/sim_common.h"
 
@@ -26,77 +24,50 @@ namespace {
 // Each window loads and runs the graph from its inputs again, so that few large ones cost less: a
 // 640 px detector makes 2 GB of tensors in float32, which is 4 windows.
 constexpr std::int64_t kWindowBytes = 512 << 20;
-// What a tensor of unknown shape is counted as.
-constexpr std::int64_t kUnknownBytes = 1 << 20;
 // Distinct magnitudes of constants beyond the range that are known as masks.
 constexpr std::size_t kMostMasks = 1000;
 
-// One float tensor that a node of the main graph makes.
-struct Watched {
-  std::string name;
-  const onnx::NodeProto* node;
-  std::int64_t bytes;
-};
-
 // In the order of execution: every float32 or float64 tensor that a node makes and something uses.
-std::vector<Watched> watched_tensors(const Model& model, const GraphIndex& index) {
-  const TensorInfos types = infer_shapes(model);
-  std::vector<Watched> tensors;
-  for (const onnx::NodeProto& node : model.proto().graph().node()) {
-    if (node.op_type() == "Constant") continue;
-    for (const std::string& name : node.output()) {
-      const auto type = types.find(name);
-      if (name.empty() || type == types.end()) continue;
-      const TensorInfo& info = type->second;
-      if (info.dtype != DType::kFloat32 && info.dtype != DType::kFloat64) continue;
-      const Value* value = index.find(name);
-      if (value == nullptr || (value->uses.empty() && !value->is_output)) continue;
-      const std::int64_t count = info.has_rank ? element_count(info.shape) : -1;
-      tensors.push_back(
-          {name, &node,
-           count < 0 ? kUnknownBytes : count * static_cast<std::int64_t>(size_of(info.dtype))});
-    }
-  }
+std::vector<ComputedTensor> watched_tensors(const Model& model, const GraphIndex& index) {
+  std::vector<ComputedTensor> tensors = computed_tensors(model, index);
+  std::erase_if(tensors, [](const ComputedTensor& tensor) {
+    return tensor.info.dtype != DType::kFloat32 && tensor.info.dtype != DType::kFloat64;
+  });
   return tensors;
 }
 
-using Visit = std::function<bool(const Watched&, const std::vector<Tensor>& values)>;
+using Visit = std::function<bool(const ComputedTensor&, const std::vector<Tensor>& values)>;
 
 // Runs `model` with the watched tensors as outputs on each executor, window after window, and calls
 // `visit` with a tensor's value on each of them until it returns true.
 Status run_windows(const Model& model, const TensorMap& inputs,
                    const std::vector<const Executor*>& executors,
-                   const std::vector<Watched>& tensors, const Progress& progress,
+                   const std::vector<ComputedTensor>& tensors, const Progress& progress,
                    const Visit& visit) {
-  std::vector<std::string> input_names;
-  for (const TensorInfo& input : model.inputs()) input_names.push_back(input.name);
   LoadOptions options;
   options.optimization = Optimization::kDisabled;
-  for (std::size_t begin = 0; begin < tensors.size();) {
-    std::size_t end = begin;
-    std::int64_t bytes = 0;
+  std::vector<std::int64_t> bytes;
+  for (const ComputedTensor& tensor : tensors) bytes.push_back(tensor.bytes);
+  for (const Window& window : plan_windows(bytes, kWindowBytes)) {
     std::vector<std::string> outputs;
-    while (end < tensors.size() && (end == begin || bytes + tensors[end].bytes <= kWindowBytes)) {
-      bytes += tensors[end].bytes;
-      outputs.push_back(tensors[end++].name);
-    }
+    for (std::size_t i = window.begin; i < window.end; ++i) outputs.push_back(tensors[i].name);
     if (progress)
-      progress("diagnose", static_cast<std::int64_t>(begin),
+      progress("diagnose", static_cast<std::int64_t>(window.begin),
                static_cast<std::int64_t>(tensors.size()));
-    TENONNX_ASSIGN_OR_RETURN(const Model part, extract(model, input_names, outputs));
     std::vector<TensorMap> results;
     for (const Executor* executor : executors) {
-      TENONNX_ASSIGN_OR_RETURN(const auto loaded, executor->load(part, options));
+      TENONNX_ASSIGN_OR_RETURN(const auto loaded,
+                               load_with_outputs(*executor, model, outputs, options));
       TENONNX_ASSIGN_OR_RETURN(TensorMap result, loaded->run(inputs));
       results.push_back(std::move(result));
     }
-    for (; begin < end; ++begin) {
+    for (std::size_t i = window.begin; i < window.end; ++i) {
       std::vector<Tensor> values;
       for (const TensorMap& result : results) {
-        const auto found = result.find(tensors[begin].name);
+        const auto found = result.find(tensors[i].name);
         if (found != result.end()) values.push_back(found->second);
       }
-      if (values.size() == results.size() && visit(tensors[begin], values)) return {};
+      if (values.size() == results.size() && visit(tensors[i], values)) return {};
     }
   }
   return {};
@@ -204,15 +175,16 @@ Result<std::optional<RangeFinding>> first_beyond_range(const Model& model, const
     if (exceeds(tensor, masks, finding)) return std::optional(std::move(finding));
   }
   const auto cpu = make_cpu_executor();
-  TENONNX_RETURN_IF_ERROR(run_windows(
-      plain, inputs, {cpu.get()}, watched_tensors(plain, index), progress,
-      [&](const Watched& watched, const std::vector<Tensor>& values) {
-        RangeFinding finding{watched.name, node_label(*watched.node), watched.node->op_type()};
-        set_limit(finding, *index.find(watched.name), watched.node, graph, a);
-        if (!is_float(values[0]) || !exceeds(values[0], masks, finding)) return false;
-        first = std::move(finding);
-        return true;
-      }));
+  TENONNX_RETURN_IF_ERROR(
+      run_windows(plain, inputs, {cpu.get()}, watched_tensors(plain, index), progress,
+                  [&](const ComputedTensor& watched, const std::vector<Tensor>& values) {
+                    const onnx::NodeProto& node = graph.node(watched.node);
+                    RangeFinding finding{watched.name, node_label(node), node.op_type()};
+                    set_limit(finding, *index.find(watched.name), &node, graph, a);
+                    if (!is_float(values[0]) || !exceeds(values[0], masks, finding)) return false;
+                    first = std::move(finding);
+                    return true;
+                  }));
   return first;
 }
 
@@ -224,23 +196,24 @@ Result<std::optional<NonFiniteFinding>> first_non_finite(const Model& model,
   TENONNX_ASSIGN_OR_RETURN(const Model plain, folded(model));
   const GraphIndex index(plain.proto().graph());
   std::optional<NonFiniteFinding> first;
-  TENONNX_RETURN_IF_ERROR(run_windows(
-      plain, inputs, {&reference, &device}, watched_tensors(plain, index), progress,
-      [&](const Watched& watched, const std::vector<Tensor>& values) {
-        NonFiniteFinding finding{watched.name, node_label(*watched.node), watched.node->op_type()};
-        if (!is_float(values[0]) || values[0].dtype() != values[1].dtype() ||
-            values[0].size() != values[1].size())
-          return false;
-        finding.count = values[0].size();
-        for (std::int64_t i = 0; i < finding.count; ++i) {
-          const double got = element(values[1], i);
-          if (std::isfinite(got) || !std::isfinite(element(values[0], i))) continue;
-          ++(std::isnan(got) ? finding.nan : finding.infinite);
-        }
-        if (finding.nan + finding.infinite == 0) return false;
-        first = std::move(finding);
-        return true;
-      }));
+  TENONNX_RETURN_IF_ERROR(
+      run_windows(plain, inputs, {&reference, &device}, watched_tensors(plain, index), progress,
+                  [&](const ComputedTensor& watched, const std::vector<Tensor>& values) {
+                    const onnx::NodeProto& node = plain.proto().graph().node(watched.node);
+                    NonFiniteFinding finding{watched.name, node_label(node), node.op_type()};
+                    if (!is_float(values[0]) || values[0].dtype() != values[1].dtype() ||
+                        values[0].size() != values[1].size())
+                      return false;
+                    finding.count = values[0].size();
+                    for (std::int64_t i = 0; i < finding.count; ++i) {
+                      const double got = element(values[1], i);
+                      if (std::isfinite(got) || !std::isfinite(element(values[0], i))) continue;
+                      ++(std::isnan(got) ? finding.nan : finding.infinite);
+                    }
+                    if (finding.nan + finding.infinite == 0) return false;
+                    first = std::move(finding);
+                    return true;
+                  }));
   return first;
 }
 
