@@ -39,6 +39,7 @@
 #include "base/status.h"
 #include "model/graph.h"
 #include "model/tensor_proto.h"
+#include "passes/edit.h"
 #include "passes/fold_region.h"
 #include "passes/fold_rules.h"
 #include "passes/inference.h"
@@ -106,8 +107,9 @@ class Folder {
       TENONNX_RETURN_IF_ERROR(fold(*proto.mutable_graph(), nullptr));
       if (!changed_) break;
     }
-    remove_dead(*proto.mutable_graph());
+    remove_dead_nodes(*proto.mutable_graph());
     remove_unused(proto);
+    for (const auto& [node, reason] : lasting_refusals_) refusals_.try_emplace(node, reason);
     PassOutcome outcome;
     outcome.applied = before - count_nodes();
     for (auto& [node, reason] : refusals_) outcome.skipped.push_back({node, reason});
@@ -126,19 +128,6 @@ class Folder {
     std::unordered_set<std::string_view> names;
     for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
     return names;
-  }
-
-  // Removes the nodes for which `gone` holds; the order of the others stays.
-  template <typename Predicate>
-  static void erase_nodes(onnx::GraphProto& graph, Predicate gone) {
-    auto& nodes = *graph.mutable_node();
-    int kept = 0;
-    for (int i = 0; i < nodes.size(); ++i) {
-      if (gone(nodes.Get(i))) continue;
-      if (i != kept) nodes.SwapElements(i, kept);
-      ++kept;
-    }
-    nodes.DeleteSubrange(kept, nodes.size() - kept);
   }
 
   void promote_constants(onnx::GraphProto& graph) {
@@ -443,28 +432,6 @@ class Folder {
   void refuse(const onnx::NodeProto& node, const std::string& reason) {
     failed_.insert(node.output(0));
     lasting_refusals_[node_label(node)] = reason;
-  }
-
-  // From the end, as nodes are in topological order.
-  void remove_dead(onnx::GraphProto& graph) {
-    std::unordered_set<std::string_view> used = output_names(graph);
-    std::unordered_set<const onnx::NodeProto*> dead;
-    for (int i = graph.node_size() - 1; i >= 0; --i) {
-      onnx::NodeProto& node = *graph.mutable_node(i);
-      bool live = false;
-      for (const std::string& name : node.output()) live |= used.contains(name);
-      if (!live) {
-        dead.insert(&node);
-        continue;
-      }
-      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-        if (attribute.has_g()) remove_dead(*attribute.mutable_g());
-        for (onnx::GraphProto& body : *attribute.mutable_graphs()) remove_dead(body);
-      }
-      for (const std::string_view name : all_inputs(node)) used.insert(name);
-    }
-    erase_nodes(graph, [&](const onnx::NodeProto& node) { return dead.contains(&node); });
-    for (const auto& [node, reason] : lasting_refusals_) refusals_.try_emplace(node, reason);
   }
 
   Model& model_;

@@ -25,10 +25,19 @@ struct Refusal {
   std::string reason;
 };
 
-// What a pass did. Never a bare flag.
+// A place where a pass changed the graph.
+struct Site {
+  std::string node;  // the node of the old graph that the change is about, as node_label() says it
+  std::string what;  // "two Mul by constants become one"
+};
+
+// What a pass did. Never a bare flag. A tensor that keeps its name keeps its value; one whose value
+// has another name now stands in `renamed`; whatever else is gone, is gone.
 struct PassOutcome {
-  int applied = 0;
+  int applied = 0;  // changes; for fold_constants, the nodes that went
+  std::vector<Site> sites;
   std::vector<Refusal> skipped;
+  std::map<std::string, std::string> renamed;  // old name -> new name
 };
 
 // Named options of passes, from the command line or from a flow. For run_passes "<pass>.<option>"
