@@ -11,10 +11,10 @@
 #include <set>
 #include <vector>
 
-#include "adapters/capture.h"
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "model/graph.h"
+#include "ort/capture.h"
 #include "passes/runner.h"
 #include "passes/sim_common.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
-#include "adapters/capture.h"
+#include "ort/capture.h"
 
 #include <onnx/onnx_pb.h>
 
