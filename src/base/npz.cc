@@ -223,7 +223,7 @@ Status write_npz(const std::filesystem::path& path, const TensorMap& tensors) {
 
     std::string& header = headers.emplace_back();
     put_le(header, kLocal);
-    header += common + entry + npy;
+    header.append(common).append(entry).append(npy);
     pieces.push_back(header);
     pieces.push_back(data);
     offset += header.size() + data.size();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bench/bench.h"
 
@@ -129,7 +130,7 @@ std::string to_text(const BenchResult& result) {
                                               : std::to_string(result.scheduling.intra_op_threads),
       result.scheduling.spinning ? "on" : "off", fact_of(result.facts, "governor"),
       fact_of(result.facts, "load average"));
-  const int percent = static_cast<int>(result.forward.p50.options.level * 100 + 0.5);
+  const int percent = static_cast<int>(std::lround(result.forward.p50.options.level * 100));
   const auto heading = [percent](const char* name) {
     return fmt::format("{} [{} % interval]", name, percent);
   };

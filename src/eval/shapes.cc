@@ -114,7 +114,9 @@ ShapesImage make_shapes_image(std::uint64_t seed) {
   for (int& v : base) v = random.between(48, 207);
   for (int& v : gradient_x) v = random.between(-64, 64);
   for (int& v : gradient_y) v = random.between(-64, 64);
-  const auto index = [](int x, int y) { return static_cast<std::size_t>((y * kSize + x) * 3); };
+  const auto index = [](int x, int y) {
+    return (static_cast<std::size_t>(y) * kSize + static_cast<std::size_t>(x)) * 3;
+  };
   std::vector<int> pixels(kSize * kSize * 3);
   for (int y = 0; y < kSize; ++y) {
     for (int x = 0; x < kSize; ++x) {

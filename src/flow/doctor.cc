@@ -18,8 +18,8 @@
 namespace tenonnx {
 namespace {
 
-DoctorCheck from_status(std::string name, const Status& status, std::string detail_if_ok) {
-  return {std::move(name), status.ok(), status.ok() ? std::move(detail_if_ok) : status.message()};
+DoctorCheck from_status(std::string name, const Status& status, const std::string& detail_if_ok) {
+  return {std::move(name), status.ok(), status.ok() ? detail_if_ok : status.message()};
 }
 
 constexpr const char* kOneNode = R"(<ir_version: 8, opset_import: ["" : 17]>

@@ -42,8 +42,8 @@ bool LabelledRun::add(const std::string& file_name, const std::vector<Detection>
   for (const CocoAnnotation& annotation : dataset_.annotations)
     if (annotation.image_id == image->id) seen_.annotations.push_back(annotation);
   const auto append = [&](std::vector<CocoResult>& to, const std::vector<Detection>& from) {
-    for (CocoResult& result : to_coco_results(image->id, from, categories_))
-      to.push_back(std::move(result));
+    for (const CocoResult& result : to_coco_results(image->id, from, categories_))
+      to.push_back(result);
   };
   append(reference_, reference);
   append(candidate_, candidate);

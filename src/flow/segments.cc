@@ -37,7 +37,8 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
     const std::string where = fmt::format("segment '{}'", segment.name);
     TENONNX_ASSIGN_OR_RETURN(const auto path, resolve_inside(package, segment.file));
     const std::string& address = executor.empty() ? segment.executor : executor;
-    const auto made = make_executor(address);
+    const auto made =
+        make_executor(address, executor.empty() ? AddressOrigin::kFile : AddressOrigin::kUser);
     if (!made.ok()) return made.status().at(where);
     auto model = Model::load(path);
     if (!model.ok()) return model.status().at(where);
@@ -54,7 +55,7 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
 
 void LoadedSegments::add_versions(const Executor& executor, const std::string& segment) {
   for (const auto& [name, version] : executor.versions()) {
-    const auto same = [&](const auto& one) { return one.first == name; };
+    const auto same = [&name = name](const auto& one) { return one.first == name; };
     const auto found = std::find_if(versions_.begin(), versions_.end(), same);
     if (found == versions_.end())
       versions_.emplace_back(name, version);

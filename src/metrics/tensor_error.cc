@@ -113,8 +113,8 @@ TensorError compare_integers(const T* r, const T* c, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     // The unsigned difference is exact where int64 would overflow and double would round.
-    const std::uint64_t low = static_cast<std::uint64_t>(std::min(r[i], c[i]));
-    const std::uint64_t high = static_cast<std::uint64_t>(std::max(r[i], c[i]));
+    const auto low = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::min(r[i], c[i])));
+    const auto high = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::max(r[i], c[i])));
     const double d = static_cast<double>(high - low);
     if (r[i] != c[i]) ++error.differing;
     sum += d;

@@ -42,7 +42,8 @@ Status define(Scope& scope, std::string_view name, const onnx::NodeProto* node) 
 
 Status check_graph(const onnx::GraphProto& graph, const Scope* outer) {
   Scope scope{outer, {}};
-  scope.names.reserve(static_cast<std::size_t>(graph.node_size() + graph.initializer_size()));
+  scope.names.reserve(static_cast<std::size_t>(graph.node_size()) +
+                      static_cast<std::size_t>(graph.initializer_size()));
   for (const auto& input : graph.input()) {
     if (input.name().empty()) return DataLoss("a graph input has no name");
     TENONNX_RETURN_IF_ERROR(define(scope, input.name(), nullptr));

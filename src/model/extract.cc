@@ -160,7 +160,7 @@ class Extraction {
       for (auto& output : *node.mutable_output()) {
         if (output.empty() || !is_input_.contains(output)) continue;
         if (!names) names.emplace(model_.proto());
-        output = names->make(output + "_unused");
+        output = names->make(fmt::format("{}_unused", output));
       }
     }
   }

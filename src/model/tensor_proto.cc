@@ -156,7 +156,7 @@ Result<std::uint64_t> tensor_data_bytes(const TensorProto& t) {
   return (static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(bits) + 7) / 8;
 }
 
-Result<Tensor> to_tensor(const TensorProto& proto, std::shared_ptr<const void> owner) {
+Result<Tensor> to_tensor(const TensorProto& proto, const std::shared_ptr<const void>& owner) {
   const DType dtype = from_onnx_type(proto.data_type());
   if (dtype == DType::kUndefined)
     return Unsupported("tensor '{}' is {}, which tenonnx does not read as values", proto.name(),

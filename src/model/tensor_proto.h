@@ -33,7 +33,7 @@ int onnx_type_bits(int type);
 // where the values do not fill the shape; Unsupported for external data and dtypes that Tensor
 // lacks.
 Result<Tensor> to_tensor(const onnx::TensorProto& proto,
-                         std::shared_ptr<const void> owner = nullptr);
+                         const std::shared_ptr<const void>& owner = nullptr);
 // raw_data, little endian.
 onnx::TensorProto to_tensor_proto(const Tensor& tensor, std::string_view name);
 

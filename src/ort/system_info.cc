@@ -42,7 +42,7 @@ std::optional<std::string> first_line(const fs::path& path) {
 
 // "key : value" and "key=value" files.
 std::map<std::string, std::string> read_pairs(const fs::path& path, char separator) {
-  const auto trim = [](std::string text) {
+  const auto trim = [](const std::string& text) {
     const auto first = text.find_first_not_of(" \t\"");
     if (first == std::string::npos) return std::string();
     return text.substr(first, text.find_last_not_of(" \t\"\r") - first + 1);

@@ -100,9 +100,9 @@ Status check_chain(const Manifest& manifest) {
   for (const auto& [name, source] : manifest.boundaries) {
     if (!boundaries.insert(name).second) return DataLoss("two boundaries are named '{}'", name);
     const bool used = std::any_of(
-        manifest.segments.begin(), manifest.segments.end(), [&](const Segment& segment) {
+        manifest.segments.begin(), manifest.segments.end(), [&name = name](const Segment& segment) {
           return std::any_of(segment.inputs.begin(), segment.inputs.end(),
-                             [&](const TensorInfo& input) { return input.name == name; });
+                             [&name](const TensorInfo& input) { return input.name == name; });
         });
     if (!made.contains(name) || !used)
       return DataLoss("boundary '{}' does not cross: it is not {} of a segment", name,
