@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include <onnx/onnx_pb.h>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "model/extract.h"
 #include "model/graph.h"
@@ -17,11 +18,14 @@ Result<std::string> resolve_tensor(const Model& model, std::string_view name_or_
   for (const Value& value : index.values())
     if (value.name.ends_with(name_or_suffix)) candidates.push_back(value.name);
   if (candidates.size() == 1) return std::string(candidates.front());
-  if (candidates.empty())
+  if (candidates.empty()) {
+    std::vector<std::string> all;
+    for (const Value& value : index.values()) all.emplace_back(value.name);
     return NotFound(
-        "no tensor is named '{}' or ends with it; tenonnx inspect lists the inputs and "
-        "outputs, and a viewer such as Netron the rest",
-        name_or_suffix);
+        "no tensor is named '{}' or ends with it; the nearest names: {}. tenonnx inspect lists the "
+        "inputs and outputs, and a viewer such as Netron the rest",
+        name_or_suffix, nearest_names(name_or_suffix, all));
+  }
   std::string list;
   for (std::size_t i = 0; i < candidates.size() && i < kMost; ++i)
     list += fmt::format("{}'{}'", i == 0 ? "" : ", ", candidates[i]);

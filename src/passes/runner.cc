@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "model/check.h"
 #include "passes/passes.h"
@@ -21,21 +22,6 @@ constexpr PassInfo kPasses[] = {
 
 // Inputs of the model are its options: they have no prefix.
 constexpr std::string_view kTakesInputs = "fix_input_shapes";
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
 
 // The options of each pass that runs.
 Result<std::map<std::string_view, PassOptions>> sorted_options(
@@ -69,14 +55,9 @@ std::span<const PassInfo> all_passes() { return kPasses; }
 Result<const PassInfo*> find_pass(std::string_view name) {
   for (const PassInfo& pass : kPasses)
     if (pass.name == name) return &pass;
-  std::vector<std::pair<std::size_t, std::string_view>> near;
-  for (const PassInfo& pass : kPasses) near.emplace_back(edit_distance(name, pass.name), pass.name);
-  std::stable_sort(near.begin(), near.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string list;
-  for (std::size_t i = 0; i < near.size() && i < 3; ++i)
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", near[i].second);
-  return NotFound("no pass '{}'; the nearest names: {}", name, list);
+  std::vector<std::string> names;
+  for (const PassInfo& pass : kPasses) names.emplace_back(pass.name);
+  return NotFound("no pass '{}'; the nearest names: {}", name, nearest_names(name, names));
 }
 
 Result<std::vector<PassReport>> run_passes(Model& model, std::span<const std::string> names,

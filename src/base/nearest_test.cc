@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "base/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace tenonnx {
+namespace {
+
+TEST(NearestNames, ByEditDistanceThenByName) {
+  EXPECT_EQ(nearest_names("fold_constant", {"fuse_gelu", "fold_constants", "fold_batch"}),
+            "'fold_constants', 'fold_batch', 'fuse_gelu'");
+  EXPECT_EQ(nearest_names("x", {"b", "a"}), "'a', 'b'");
+}
+
+TEST(NearestNames, WhatAToolchainRewroteComesFirst) {
+  EXPECT_EQ(nearest_names("/decoder/Mul_output_0",
+                          {"/decoder/Mul_output_1", "_decoder_Mul_output_0", "/d", "/e", "/f"}),
+            "'_decoder_Mul_output_0', '/decoder/Mul_output_1', '/d' and 2 more");
+}
+
+TEST(NearestNames, NoNames) { EXPECT_EQ(nearest_names("x", {}), ""); }
+
+}  // namespace
+}  // namespace tenonnx
