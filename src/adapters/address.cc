@@ -2,8 +2,11 @@
 // Copyright The tenonnx authors
 #include "adapters/address.h"
 
+#include <cstdlib>
 #include <string>
 
+#include "adapters/exec.h"
+#include "adapters/files.h"
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "device/device.h"
@@ -32,6 +35,17 @@ Result<std::unique_ptr<Executor>> make_sim(std::string_view rest) {
   return make_sim_executor(device);
 }
 
+Result<std::unique_ptr<Executor>> make_files(std::string_view rest) {
+  if (rest.empty())
+    return InvalidArgument(
+        "executor 'files' needs the directory (or .npz) of a recording: files:DIR");
+  return make_files_executor(rest);
+}
+
+Result<std::unique_ptr<Executor>> make_exec(std::string_view rest) {
+  return make_exec_executor(rest);
+}
+
 struct Adapter {
   std::string_view kind;
   std::string_view form;
@@ -53,9 +67,15 @@ std::string executor_forms() {
   return forms;
 }
 
-Result<std::unique_ptr<Executor>> make_executor(std::string_view address) {
+Result<std::unique_ptr<Executor>> make_executor(std::string_view address, AddressOrigin origin) {
   const std::size_t colon = address.find(':');
   const std::string_view kind = address.substr(0, colon);
+  if (origin == AddressOrigin::kFile && kind == "exec" &&
+      std::getenv("TENONNX_ALLOW_EXEC") == nullptr)
+    return FailedPrecondition(
+        "executor '{}' would run a command that a file names (a package, or a device file), which "
+        "may be somebody else's: look at it, and set TENONNX_ALLOW_EXEC=1 to allow it",
+        address);
   for (const Adapter& adapter : kAdapters) {
     if (adapter.kind != kind) continue;
     if (colon != std::string_view::npos && colon + 1 == address.size())

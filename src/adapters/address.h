@@ -12,10 +12,16 @@
 
 namespace tenonnx {
 
-// InvalidArgument lists the kinds that exist.
-Result<std::unique_ptr<Executor>> make_executor(std::string_view address);
+// Who wrote the address: the user, or a file (a package's manifest, a device file), which may come
+// from somebody else.
+enum class AddressOrigin { kUser, kFile };
 
-// "cpu, sim:NAME": the kinds, for messages.
+// InvalidArgument lists the kinds that exist. FailedPrecondition for "exec:COMMAND" out of a file,
+// unless the environment has TENONNX_ALLOW_EXEC.
+Result<std::unique_ptr<Executor>> make_executor(std::string_view address,
+                                                AddressOrigin origin = AddressOrigin::kUser);
+
+// "cpu, sim:NAME, ...": the kinds, for messages.
 std::string executor_forms();
 
 }  // namespace tenonnx

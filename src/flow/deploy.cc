@@ -74,7 +74,7 @@ Result<InputSource> make_inputs(const DeployOptions& options, const Model& model
 // that exists and does not start is a failed stage of the package.
 Status check_roles(const Device& target) {
   for (const auto& [role, address] : target.roles) {
-    const auto made = make_executor(address);
+    const auto made = make_executor(address, AddressOrigin::kFile);
     const StatusCode code = made.status().code();
     const bool exists = made.ok() || code == StatusCode::kFailedPrecondition ||
                         code == StatusCode::kUnsupported || code == StatusCode::kInternal;
