@@ -18,6 +18,7 @@
 #include "adapters/process.h"
 #include "adapters/recording.h"
 #include "base/files.h"
+#include "base/nearest.h"
 #include "base/npy.h"
 #include "base/status.h"
 #include "ort/inputs.h"

@@ -15,6 +15,7 @@
 
 #include "adapters/recording.h"
 #include "base/files.h"
+#include "base/nearest.h"
 #include "base/status.h"
 #include "metrics/tensor_error.h"
 #include "model/graph.h"

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/nearest.h"
 #include "base/status.h"
 
 namespace tenonnx {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/npy.h"
-#include "base/nearest.h"
 #include "tenonnx/base.h"
 
 namespace tenonnx {
