@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 #include "passes/name_record.h"
 
+#include <onnx/onnx_pb.h>
+
 #include <set>
 
 #include "base/status.h"
@@ -23,6 +25,24 @@ Result<NameRecord> name_record_from_json(const JsonReader& reader) {
       TENONNX_ASSIGN_OR_RETURN((*map)[name], value.string());
     }
   }
+  return record;
+}
+
+std::set<std::string> computed_names(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : graph.node())
+    for (const std::string& name : node.output())
+      if (!name.empty()) names.insert(name);
+  return names;
+}
+
+NameRecord record_of(const std::set<std::string>& before, const std::set<std::string>& after,
+                     const std::map<std::string, std::string>& renamed, std::string_view pass) {
+  NameRecord record;
+  for (const auto& [from, to] : renamed)
+    if (from != to && before.contains(from)) record.renamed.emplace(from, to);
+  for (const std::string& name : before)
+    if (!after.contains(name) && !record.renamed.contains(name)) record.removed.emplace(name, pass);
   return record;
 }
 

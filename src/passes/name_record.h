@@ -6,10 +6,16 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "tenonnx/base.h"
+
+namespace onnx {
+class GraphProto;
+}  // namespace onnx
 
 namespace tenonnx {
 
@@ -21,6 +27,13 @@ struct NameRecord {
 // {"renamed": {"a": "b"}, "removed": {"c": "fuse_gelu"}}
 Json to_json(const NameRecord& record);
 Result<NameRecord> name_record_from_json(const JsonReader& reader);
+
+// Names of what the nodes of the main graph make.
+std::set<std::string> computed_names(const onnx::GraphProto& graph);
+
+// What one pass did: `before` and `after` are computed_names(), `renamed` is the pass's own word.
+NameRecord record_of(const std::set<std::string>& before, const std::set<std::string>& after,
+                     const std::map<std::string, std::string>& renamed, std::string_view pass);
 
 // Of the record of two steps, one after the other: a tensor that the first renamed and the second
 // removed is removed, and so on.

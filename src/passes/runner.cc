@@ -23,32 +23,38 @@ constexpr PassInfo kPasses[] = {
 // Inputs of the model are its options: they have no prefix.
 constexpr std::string_view kTakesInputs = "fix_input_shapes";
 
-// The options of each pass that runs.
-Result<std::map<std::string_view, PassOptions>> sorted_options(
-    const std::set<std::string_view>& running, const PassOptions& options) {
+}  // namespace
+
+// An option of a pass that is in no table (a test's) is found among those that run.
+Result<std::map<std::string_view, PassOptions>> options_by_pass(
+    std::span<const PassInfo* const> running, const PassOptions& options) {
+  const auto owns = [](const PassInfo& pass, std::string_view option) {
+    return option.size() > pass.name.size() + 1 && option.starts_with(pass.name) &&
+           option[pass.name.size()] == '.';
+  };
   std::map<std::string_view, PassOptions> sorted;
   for (const auto& [name, value] : options) {
-    const PassInfo* owner = nullptr;
-    for (const PassInfo& pass : kPasses) {
-      if (name.size() > pass.name.size() + 1 && name.starts_with(pass.name) &&
-          name[pass.name.size()] == '.')
-        owner = &pass;
+    bool known = false, takes_inputs = false;
+    for (const PassInfo& pass : kPasses) known |= owns(pass, name);
+    bool taken = false;
+    for (const PassInfo* pass : running) {
+      takes_inputs |= pass->name == kTakesInputs;
+      if (!owns(*pass, name)) continue;
+      sorted[pass->name][name.substr(pass->name.size() + 1)] = value;
+      taken = true;
     }
-    if (owner != nullptr && running.contains(owner->name)) {
-      sorted[owner->name][name.substr(owner->name.size() + 1)] = value;
-    } else if (owner == nullptr && running.contains(kTakesInputs)) {
+    if (!taken && !known && takes_inputs) {
       sorted[kTakesInputs][name] = value;
-    } else {
+      taken = true;
+    }
+    if (!taken)
       return InvalidArgument(
           "option '{}' = '{}' belongs to none of the passes that run: an option is written "
           "<pass>.<option>, or is an input's name where {} runs",
           name, value, kTakesInputs);
-    }
   }
   return sorted;
 }
-
-}  // namespace
 
 std::span<const PassInfo> all_passes() { return kPasses; }
 
@@ -62,16 +68,17 @@ Result<const PassInfo*> find_pass(std::string_view name) {
 
 Result<std::vector<PassReport>> run_passes(Model& model, std::span<const std::string> names,
                                            const PassOptions& options) {
-  std::set<std::string_view> running;
+  std::set<const PassInfo*> set;  // pointers into the table: in its order
   for (const std::string& name : names) {
     TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
-    running.insert(pass->name);
+    set.insert(pass);
   }
-  TENONNX_ASSIGN_OR_RETURN(auto sorted, sorted_options(running, options));
+  const std::vector<const PassInfo*> running(set.begin(), set.end());
+  TENONNX_ASSIGN_OR_RETURN(auto sorted, options_by_pass(running, options));
   std::vector<PassReport> reports;
   Model changed = model.clone();
-  for (const PassInfo& pass : kPasses) {
-    if (!running.contains(pass.name)) continue;
+  for (const PassInfo* each : running) {
+    const PassInfo& pass = *each;
     const std::int64_t opset = changed.opset();
     if (opset < pass.min_opset || opset > pass.max_opset) {
       return Unsupported("pass {} takes opset {} to {}, the model imports {}", pass.name,

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "metrics/limit.h"
 #include "model/model.h"
 #include "tenonnx/base.h"
 
@@ -38,6 +40,9 @@ struct PassOutcome {
   std::vector<Site> sites;
   std::vector<Refusal> skipped;
   std::map<std::string, std::string> renamed;  // old name -> new name
+  // Of a bounded pass that changed something: how far any tensor that keeps its name may be from
+  // what it was, max abs, and where the bound comes from. The proof checks it.
+  std::optional<Limit> bound;
 };
 
 // Named options of passes, from the command line or from a flow. For run_passes "<pass>.<option>"
@@ -60,6 +65,12 @@ struct PassInfo {
 std::span<const PassInfo> all_passes();
 // NotFound lists the nearest names.
 Result<const PassInfo*> find_pass(std::string_view name);
+
+// `options` as run_passes takes them, each given to the pass of `running` that it belongs to, and
+// without "<pass>." there.
+// InvalidArgument: an option of none of them.
+Result<std::map<std::string_view, PassOptions>> options_by_pass(
+    std::span<const PassInfo* const> running, const PassOptions& options);
 
 struct PassReport {
   std::string name;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "passes/fixed_point.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "model/check.h"
+#include "model/graph.h"
+
+namespace tenonnx {
+namespace {
+
+// Each round of the largest export changes less than the one before; it needs 3 to 5.
+constexpr int kMaxRounds = 50;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// An error of the pass itself, not of what it was asked.
+bool is_defect(const Status& status) {
+  return status.code() == StatusCode::kInternal || status.code() == StatusCode::kDataLoss;
+}
+
+}  // namespace
+
+int count_nodes(const Model& model) {
+  int nodes = 0;
+  for_each_graph(model.proto().graph(),
+                 [&](const onnx::GraphProto& graph) { nodes += graph.node_size(); });
+  return nodes;
+}
+
+bool FixedPointResult::any_undone() const {
+  return std::any_of(passes.begin(), passes.end(), [](const PassRun& run) { return run.undone; });
+}
+
+Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointRequest& request) {
+  FixedPointResult result;
+  TENONNX_ASSIGN_OR_RETURN(auto options, options_by_pass(request.passes, request.options));
+  for (const PassInfo* pass : request.passes) {
+    PassRun run;
+    run.pass = pass;
+    result.passes.push_back(std::move(run));
+  }
+  Model good = model.clone();
+  std::set<std::string> names = computed_names(good.proto().graph());
+  for (bool changed = true; changed;) {
+    changed = false;
+    if (++result.rounds > kMaxRounds)
+      return Internal(
+          "the passes still change the graph after {} rounds: two of them undo each "
+          "other's work; leave one out with --skip",
+          kMaxRounds);
+    for (PassRun& run : result.passes) {
+      if (run.undone) continue;
+      const PassInfo& pass = *run.pass;
+      const std::int64_t opset = good.opset();
+      if (opset < pass.min_opset || opset > pass.max_opset) {
+        run.problem = fmt::format("takes opset {} to {}, the model imports {}", pass.min_opset,
+                                  pass.max_opset, opset);
+        if (!request.leave_out_other_opsets)
+          return Unsupported("pass {} {}", pass.name, run.problem);
+        continue;
+      }
+      if (request.progress)
+        request.progress(fmt::format("round {}: {}", result.rounds, pass.name), 0, 0);
+      // Without proofs nothing is ever undone, and a copy of the weights is time.
+      std::optional<Model> before;
+      if (request.prove) before = good.clone();
+      const int nodes = count_nodes(good);
+      const auto start = Clock::now();
+      auto outcome = pass.run(good, options[pass.name]);
+      Status status = outcome.status().at(fmt::format("pass {}", pass.name));
+      ++run.rounds;
+      if (status.ok()) {
+        run.skipped = std::move(outcome->skipped);
+        if (outcome->applied > 0)
+          status = check_model(good, fmt::format("after pass {}", pass.name));
+      }
+      run.seconds += seconds_since(start);
+      result.seconds += seconds_since(start);
+      if (!status.ok()) {
+        if (!before || !is_defect(status))
+          return is_defect(status) ? Internal("{}", status.message()) : status;
+        run.undone = true;
+        run.verdict = Verdict::kFail;
+        run.problem = status.message();
+        good = std::move(*before);
+        continue;
+      }
+      if (outcome->applied == 0) continue;
+      if (request.prove) {
+        if (request.progress)
+          request.progress(fmt::format("round {}: proof of {}", result.rounds, pass.name), 0, 0);
+        TENONNX_ASSIGN_OR_RETURN(PassProof proof, request.prove(pass, *before, good, *outcome));
+        Verdict verdict = proof.verdict;
+        if (pass.exactness == PassClass::kApproximate && request.task_gate) {
+          TENONNX_ASSIGN_OR_RETURN(run.gate, request.task_gate(pass, *before, good));
+          verdict = overall_verdict(run.gate);
+        }
+        run.verdict = run.proofs.empty() ? verdict : combine(run.verdict, verdict);
+        run.proofs.push_back(std::move(proof));
+        if (verdict == Verdict::kFail) {
+          run.undone = true;
+          run.problem = "its proof failed";
+          good = std::move(*before);
+          continue;
+        }
+      }
+      changed = true;
+      if (run.applied == 0) run.nodes_before = nodes;
+      run.nodes_after = count_nodes(good);
+      run.applied += outcome->applied;
+      run.sites.insert(run.sites.end(), std::make_move_iterator(outcome->sites.begin()),
+                       std::make_move_iterator(outcome->sites.end()));
+      std::set<std::string> now = computed_names(good.proto().graph());
+      result.names = join(result.names, record_of(names, now, outcome->renamed, pass.name));
+      names = std::move(now);
+    }
+    changed = changed && request.repeat;
+  }
+  model = std::move(good);
+  return result;
+}
+
+}  // namespace tenonnx

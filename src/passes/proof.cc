@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "passes/proof.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <span>
+#include <unordered_set>
+
+#include "base/status.h"
+#include "model/extract.h"
+#include "model/graph.h"
+#include "model/shapes.h"
+#include "ort/capture.h"
+#include "passes/proof_floor.h"
+#include "passes/proof_inputs.h"
+#include "passes/region_diff.h"
+#include "passes/region_sessions.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::int64_t kUnknownBytes = 1 << 20;
+// Steps towards the inputs of the graph, and nodes of a region with its context. An attention block
+// has some 40 nodes.
+constexpr int kMostSteps = 8;
+constexpr std::size_t kMostContext = 200;
+// Of a larger region (the whole graph, say) only normal values are made: what wide ones would
+// select in its TopK is no question of the pass.
+constexpr std::size_t kSmallRegion = 200;
+// A pass with so many failing regions is wrong; no context will save it.
+constexpr std::size_t kMostFailures = 8;
+
+class Proof {
+ public:
+  Proof(const Executor& executor, const ProofData& data, const ProofOptions& options,
+        const PassInfo& pass, const Model& before, const Model& after, const PassOutcome& outcome)
+      : executor_(executor),
+        data_(data),
+        options_(options),
+        pass_(pass),
+        before_(before),
+        after_(after),
+        outcome_(outcome),
+        before_index_(before.proto().graph()),
+        after_index_(after.proto().graph()) {
+    result_.pass = pass.name;
+    result_.exactness = pass.exactness;
+    std::string versions;
+    for (const auto& [name, version] : executor.versions())
+      versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", name, version);
+    result_.executor = fmt::format("{} ({}), optimisation disabled", executor.address(), versions);
+  }
+
+  Result<PassProof> run() {
+    auto diff = diff_graphs(before_, after_, outcome_.renamed, pass_.name);
+    if (!diff.ok()) {
+      fail({}, {},
+           make_check("names", 1, Comparison::kAtMost, {0, "what every pass promises"},
+                      diff.status().message()),
+           "");
+      result_.verdict = Verdict::kFail;
+      return std::move(result_);
+    }
+    diff_ = std::move(diff).value();
+    result_.regions = static_cast<int>(diff_.regions.size());
+    if (pass_.exactness == PassClass::kApproximate) {
+      result_.worst = inconclusive_check("another model", "needs the task gate");
+      return std::move(result_);
+    }
+    if (pass_.exactness == PassClass::kBounded && !outcome_.bound && !diff_.regions.empty()) {
+      result_.worst = inconclusive_check("bound", "the pass is bounded and states no bound");
+      return std::move(result_);
+    }
+    if (diff_.regions.empty()) {
+      result_.worst =
+          make_check("changed regions", 0, Comparison::kAtMost, {0, "nothing to prove"});
+      result_.verdict = Verdict::kPass;
+      return std::move(result_);
+    }
+    if (data_.count == 0) {
+      result_.worst = inconclusive_check("regions", "there are no inputs to prove them on");
+      return std::move(result_);
+    }
+    infos_ = infer_shapes(before_);
+    std::vector<const ChangedRegion*> regions;
+    std::vector<std::int64_t> bytes;
+    for (const ChangedRegion& region : diff_.regions) {
+      const std::int64_t size = region_bytes(region);
+      if (size < 0) continue;
+      regions.push_back(&region);
+      bytes.push_back(size);
+    }
+    std::size_t done = 0;
+    for (const Window& window : plan_windows(bytes, options_.window_bytes)) {
+      const std::vector<const ChangedRegion*> some(
+          regions.begin() + static_cast<std::ptrdiff_t>(window.begin),
+          regions.begin() + static_cast<std::ptrdiff_t>(window.end));
+      TENONNX_RETURN_IF_ERROR(prove_window(some));
+      done += some.size();
+    }
+    result_.captured_inputs = static_cast<int>(data_.count);
+    const bool all = done == diff_.regions.size();
+    if (!result_.failures.empty())
+      result_.verdict = Verdict::kFail;
+    else
+      result_.verdict = all && ran_ ? Verdict::kPass : Verdict::kInconclusive;
+    return std::move(result_);
+  }
+
+ private:
+  // -1 where a boundary tensor is of no dtype that can be taken (a sequence, strings).
+  std::int64_t region_bytes(const ChangedRegion& region) {
+    std::int64_t sum = 0;
+    for (const auto* list : {&region.inputs, &region.outputs}) {
+      for (const RegionTensor& tensor : *list) {
+        const auto info = infos_.find(tensor.before);
+        if (info == infos_.end() || info->second.dtype == DType::kUndefined) {
+          result_.notes.push_back(fmt::format(
+              "a region was not run: '{}' is of no dtype that can be taken", tensor.before));
+          return -1;
+        }
+        const std::int64_t count = info->second.has_rank ? element_count(info->second.shape) : -1;
+        sum += count < 0 ? kUnknownBytes
+                         : count * static_cast<std::int64_t>(size_of(info->second.dtype));
+      }
+    }
+    return sum;
+  }
+
+  // Values of boundary tensors in the graph before the pass.
+  class Capture {
+   public:
+    Capture(const Proof& proof, std::span<const ChangedRegion* const> regions) : proof_(proof) {
+      std::set<std::string> names;
+      for (const ChangedRegion* region : regions)
+        for (const auto* list : {&region->inputs, &region->outputs})
+          for (const RegionTensor& tensor : *list) names.insert(tensor.before);
+      for (const std::string& name : names) {
+        const Value* value = proof.before_index_.find(name);
+        if (value == nullptr) continue;
+        if (value->producer >= 0)
+          computed_.push_back(name);
+        else if (value->is_initializer() && !value->is_input)
+          constants_.push_back(name);
+        else
+          inputs_.push_back(name);
+      }
+    }
+
+    Result<TensorMap> take(const TensorMap& real) {
+      TensorMap values;
+      for (const std::string& name : inputs_) {
+        const auto it = real.find(name);
+        if (it == real.end()) return InvalidArgument("no value for the input '{}'", name);
+        values.emplace(name, it->second);
+      }
+      for (const std::string& name : constants_) {
+        TENONNX_ASSIGN_OR_RETURN(Tensor tensor, proof_.before_.constant(name));
+        values.emplace(name, std::move(tensor));
+      }
+      if (computed_.empty()) return values;
+      if (graph_ == nullptr) {
+        ExtractOptions extraction;
+        for (const std::string& name : computed_)
+          if (const auto it = proof_.infos_.find(name); it != proof_.infos_.end())
+            extraction.types.push_back(it->second);
+        std::vector<std::string> inputs;
+        for (const TensorInfo& input : proof_.before_.inputs()) inputs.push_back(input.name);
+        TENONNX_ASSIGN_OR_RETURN(const Model part,
+                                 extract(proof_.before_, inputs, computed_, extraction));
+        LoadOptions load;
+        load.intra_op_threads = proof_.options_.threads;
+        load.optimization = Optimization::kDisabled;
+        TENONNX_ASSIGN_OR_RETURN(graph_, proof_.executor_.load(part, load));
+      }
+      TENONNX_ASSIGN_OR_RETURN(TensorMap computed, graph_->run(inputs_of(*graph_, real)));
+      values.merge(computed);
+      return values;
+    }
+
+   private:
+    const Proof& proof_;
+    std::vector<std::string> inputs_, constants_, computed_;
+    std::unique_ptr<LoadedGraph> graph_;
+  };
+
+  Status prove_window(const std::vector<const ChangedRegion*>& regions) {
+    Capture capture(*this, regions);
+    RegionSessions sessions = sessions_of(regions);
+    for (std::size_t k = 0; k < data_.count; ++k) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap real, data_.load(k));
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap values, capture.take(real));
+      const std::string where = fmt::format("'{}'", data_.name ? data_.name(k) : "input");
+      TENONNX_RETURN_IF_ERROR(check(sessions, values, where, false));
+      if (k > 0) continue;
+      std::vector<const ChangedRegion*> distinct;
+      for (const ChangedRegion* region : regions)
+        if (signatures_
+                .insert(
+                    region_signature(before_, before_index_, after_, after_index_, *region, values))
+                .second)
+          distinct.push_back(region);
+      result_.distinct += static_cast<int>(distinct.size());
+      if (options_.made_inputs) TENONNX_RETURN_IF_ERROR(check_made(distinct, values));
+    }
+    return {};
+  }
+
+  RegionSessions sessions_of(std::vector<const ChangedRegion*> regions) const {
+    return {executor_, options_.threads, options_.seed, before_, after_, std::move(regions)};
+  }
+
+  // What a pass has found to be constant is no free input of the region.
+  std::set<std::string> kept_inputs(std::span<const ChangedRegion* const> regions) const {
+    const auto constant = [](const Value* value) {
+      return value != nullptr && value->is_initializer();
+    };
+    std::set<std::string> kept;
+    for (const ChangedRegion* region : regions)
+      for (const RegionTensor& input : region->inputs)
+        if (constant(before_index_.find(input.before)) || constant(after_index_.find(input.after)))
+          kept.insert(input.before);
+    return kept;
+  }
+
+  static TensorMap inputs_only(std::span<const ChangedRegion* const> regions,
+                               const TensorMap& values) {
+    TensorMap out = region_inputs(Side::kBefore, regions, values);
+    out.merge(region_inputs(Side::kAfter, regions, values));
+    return out;
+  }
+
+  Status check_made(const std::vector<const ChangedRegion*>& all, const TensorMap& values) {
+    std::vector<const ChangedRegion*> regions;
+    for (const ChangedRegion* region : all)
+      if (!failed_.contains(region) && !region->inputs.empty()) regions.push_back(region);
+    if (regions.empty()) return {};
+    std::vector<const ChangedRegion*> small;
+    for (const ChangedRegion* region : regions)
+      if (region->before.size() + region->after.size() <= kSmallRegion) small.push_back(region);
+    RegionSessions all_sessions = sessions_of(regions);
+    RegionSessions small_sessions = sessions_of(small);
+    for (const MadeCase made : all_made_cases()) {
+      RegionSessions& sessions = made == MadeCase::kNormal ? all_sessions : small_sessions;
+      if (sessions.regions().empty()) continue;
+      const TensorMap inputs = make_inputs(made, inputs_only(sessions.regions(), values),
+                                           kept_inputs(sessions.regions()), options_.seed);
+      TENONNX_RETURN_IF_ERROR(
+          check(sessions, inputs, fmt::format("{} (made)", to_string(made)), true));
+    }
+    return {};
+  }
+
+  struct Judged {
+    Check worst;
+    bool failed = false;
+  };
+
+  Result<std::vector<Check>> checks_of(std::string_view tensor, const Tensor& before,
+                                       const Tensor& after,
+                                       const std::vector<Tensor>& disturbed) const {
+    switch (pass_.exactness) {
+      case PassClass::kAlgebraic: {
+        TENONNX_ASSIGN_OR_RETURN(const OutputFloor floor, output_floor(before, disturbed));
+        return algebraic_checks(tensor, before, after, floor);
+      }
+      case PassClass::kBounded:
+        return bounded_checks(tensor, before, after, outcome_.bound->value, outcome_.bound->origin);
+      default:
+        return bitwise_checks(tensor, before, after);
+    }
+  }
+
+  // What the old regions give under the smallest disturbances.
+  std::vector<TensorMap> disturbed_runs(RegionSessions& sessions, const TensorMap& values) const {
+    std::vector<TensorMap> runs;
+    if (pass_.exactness != PassClass::kAlgebraic) return runs;
+    const auto add = [&](RegionForm form, const TensorMap& inputs) {
+      auto run = sessions.run(form, inputs);
+      if (run.ok()) runs.push_back(std::move(run).value());
+    };
+    const TensorMap inputs = inputs_only(sessions.regions(), values);
+    add(RegionForm::kBeforeDisturbed, disturb(inputs, options_.seed + 1));
+    add(RegionForm::kBefore, disturb(inputs, options_.seed + 1'000'000));
+    add(RegionForm::kBeforeOptimized, inputs);
+    return runs;
+  }
+
+  // `values` holds the inputs and, where they were captured, the outputs.
+  Status check(RegionSessions& sessions, const TensorMap& values, const std::string& where,
+               bool made) {
+    const auto& regions = sessions.regions();
+    const auto halves = [&]() -> Status {
+      const auto middle = regions.begin() + static_cast<std::ptrdiff_t>(regions.size() / 2);
+      RegionSessions first = sessions_of({regions.begin(), middle});
+      RegionSessions second = sessions_of({middle, regions.end()});
+      TENONNX_RETURN_IF_ERROR(check(first, values, where, made));
+      return check(second, values, where, made);
+    };
+    TensorMap reference;
+    if (made) {
+      auto run = sessions.run(RegionForm::kBefore, values);
+      if (!run.ok() && regions.size() > 1) return halves();
+      if (!run.ok()) return {};  // inputs that the old region does not take prove nothing
+      reference = std::move(run).value();
+    } else {
+      for (std::size_t r = 0; r < regions.size(); ++r)
+        for (std::size_t o = 0; o < regions[r]->outputs.size(); ++o)
+          if (const auto it = values.find(regions[r]->outputs[o].before); it != values.end())
+            reference.insert_or_assign(sessions.outputs()[r][o], it->second);
+    }
+    const auto after = sessions.run(RegionForm::kAfter, values);
+    if (!after.ok() && regions.size() > 1) return halves();
+    if (!after.ok()) {
+      ran_ = true;
+      report(*regions[0],
+             make_check("runs", 1, Comparison::kAtMost, {0, "the old region does"},
+                        after.status().message()),
+             where, values, reference, sessions.outputs()[0], made);
+      return {};
+    }
+    const std::vector<TensorMap> disturbed = disturbed_runs(sessions, values);
+    for (std::size_t r = 0; r < regions.size(); ++r) {
+      if (failed_.contains(regions[r])) continue;
+      const Judged judged = judge(sessions, r, reference, *after, disturbed);
+      ran_ = true;
+      if (made) ++result_.made_inputs;
+      if (judged.failed)
+        report(*regions[r], judged.worst, where, values, reference, sessions.outputs()[r], made);
+      else
+        note_worst(judged.worst);
+    }
+    return {};
+  }
+
+  Judged judge(const RegionSessions& sessions, std::size_t r, const TensorMap& reference,
+               const TensorMap& after, const std::vector<TensorMap>& disturbed) const {
+    Judged judged;
+    judged.worst = make_check("outputs", 0, Comparison::kAtMost, {0, "none differ"});
+    const auto take = [&](Check check) {
+      if (check.verdict == Verdict::kFail && judged.failed &&
+          severity(check) <= severity(judged.worst))
+        return;
+      if (check.verdict == Verdict::kFail ||
+          (!judged.failed && severity(check) >= severity(judged.worst)))
+        judged.worst = check;
+      judged.failed |= check.verdict == Verdict::kFail;
+    };
+    for (std::size_t o = 0; o < sessions.outputs()[r].size(); ++o) {
+      const std::string& name = sessions.outputs()[r][o];
+      const std::string& tensor = sessions.regions()[r]->outputs[o].after;
+      std::vector<Tensor> others;
+      for (const TensorMap& run : disturbed)
+        if (const auto it = run.find(name); it != run.end()) others.push_back(it->second);
+      const auto was = reference.find(name), is = after.find(name);
+      if (was == reference.end() || is == after.end()) {
+        take(make_check(tensor + ": given", 1, Comparison::kAtMost, {0, "both sides give it"}));
+        continue;
+      }
+      auto checks = checks_of(tensor, was->second, is->second, others);
+      if (!checks.ok()) {
+        take(make_check(tensor + ": dtype and shape", 1, Comparison::kAtMost, {0, "as before"},
+                        checks.status().message()));
+        continue;
+      }
+      for (Check& check : *checks) take(std::move(check));
+    }
+    return judged;
+  }
+
+  void note_worst(const Check& check) {
+    if (result_.worst.name.empty() || severity(check) > severity(result_.worst))
+      result_.worst = check;
+  }
+
+  std::string label(const ChangedRegion& region) const {
+    if (!region.before.empty())
+      return node_label(before_.proto().graph().node(region.before.back()));
+    if (!region.after.empty()) return node_label(after_.proto().graph().node(region.after.back()));
+    return fmt::format("'{}'", region.outputs.front().before);
+  }
+
+  // A region failed on some input.
+  void report(const ChangedRegion& region, const Check& check, const std::string& where,
+              const TensorMap& values, const TensorMap& reference,
+              const std::vector<std::string>& outputs, bool made) {
+    if (growing_) {
+      grown_failed_ = true;
+      return;
+    }
+    if (failed_.contains(&region)) return;
+    if (made && result_.failures.size() < kMostFailures && holds_with_context(region)) {
+      if (held_.insert(&region).second) ++result_.with_context;
+      return;
+    }
+    failed_.insert(&region);
+    std::filesystem::path directory;
+    if (!options_.failures.empty() && result_.failures.size() < kMostFailures) {
+      directory = options_.failures / fmt::format("{}_{}", pass_.name, result_.failures.size());
+      const ChangedRegion* const one[] = {&region};
+      const RegionNames names(one);
+      TensorMap expected;
+      // Alone the region may have other names of outputs than among others.
+      for (std::size_t o = 0; o < outputs.size(); ++o)
+        if (const auto it = reference.find(outputs[o]); it != reference.end())
+          expected.emplace(names.outputs[0][o], it->second);
+      const Status status = write_minimal_case(
+          directory,
+          fmt::format("Pass {} ({}), region around {}, on {}:\n{}", pass_.name,
+                      to_string(pass_.exactness), label(region), where, to_text(check)),
+          before_, after_, region, values, expected);
+      if (!status.ok()) {
+        result_.notes.push_back("no minimal case was written: " + status.message());
+        directory.clear();
+      }
+    }
+    const auto labels = [](const onnx::GraphProto& graph, const std::vector<int>& nodes) {
+      std::vector<std::string> out;
+      for (const int i : nodes) {
+        if (out.size() == RegionFailure::kMaxLabels) break;
+        out.push_back(node_label(graph.node(i)));
+      }
+      return out;
+    };
+    fail(labels(before_.proto().graph(), region.before),
+         labels(after_.proto().graph(), region.after), check, where);
+    result_.failures.back().minimal_case = directory;
+  }
+
+  void fail(std::vector<std::string> before, std::vector<std::string> after, const Check& check,
+            const std::string& where) {
+    result_.failures.push_back({std::move(before), std::move(after), where, check, {}});
+    if (result_.failures.size() == 1) result_.worst = check;
+  }
+
+  // A change may rest on what the nodes before it can give (no negative values behind a Relu, one
+  // tensor that is another's copy). The made inputs go in further up then.
+  bool holds_with_context(const ChangedRegion& region) {
+    if (held_.contains(&region)) return true;
+    ChangedRegion grown = region;
+    for (int step = 0; step < kMostSteps; ++step) {
+      if (!grow_region(before_, after_, diff_, outcome_.renamed, grown)) return false;
+      if (grown.before.size() + grown.after.size() > kMostContext) return false;
+      const ChangedRegion* const one[] = {&grown};
+      Capture capture(*this, one);
+      const auto real = data_.load(0);
+      if (!real.ok()) return false;
+      const auto values = capture.take(*real);
+      if (!values.ok()) return false;
+      growing_ = true;
+      grown_failed_ = false;
+      const PassProof kept = result_;
+      const bool ran = check_made({&grown}, *values).ok();
+      const bool ran_any = result_.made_inputs > kept.made_inputs;
+      result_ = kept;
+      growing_ = false;
+      if (ran && ran_any && !grown_failed_) return true;
+    }
+    return false;
+  }
+
+  const Executor& executor_;
+  const ProofData& data_;
+  const ProofOptions& options_;
+  const PassInfo& pass_;
+  const Model& before_;
+  const Model& after_;
+  const PassOutcome& outcome_;
+  const GraphIndex before_index_, after_index_;
+  GraphDiff diff_;
+  TensorInfos infos_;
+  PassProof result_;
+  std::set<std::string> signatures_;
+  std::unordered_set<const ChangedRegion*> failed_, held_;
+  bool ran_ = false, growing_ = false, grown_failed_ = false;
+};
+
+}  // namespace
+
+PassProver::PassProver(const Executor& executor, const ProofData& data, ProofOptions options)
+    : executor_(executor), data_(data), options_(std::move(options)) {}
+
+Result<PassProof> PassProver::prove(const PassInfo& pass, const Model& before, const Model& after,
+                                    const PassOutcome& outcome) const {
+  const auto start = std::chrono::steady_clock::now();
+  TENONNX_ASSIGN_OR_RETURN(PassProof proof,
+                           Proof(executor_, data_, options_, pass, before, after, outcome).run());
+  proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return proof;
+}
+
+Json to_json(const PassProof& proof) {
+  Json failures = Json::array();
+  for (const RegionFailure& failure : proof.failures)
+    failures.push_back({{"before", failure.before},
+                        {"after", failure.after},
+                        {"input", failure.input},
+                        {"check", to_json(failure.check)},
+                        {"minimal_case", failure.minimal_case.string()}});
+  return {{"verdict", to_string(proof.verdict)},
+          {"executor", proof.executor},
+          {"regions", proof.regions},
+          {"distinct", proof.distinct},
+          {"captured_inputs", proof.captured_inputs},
+          {"made_inputs", proof.made_inputs},
+          {"with_context", proof.with_context},
+          {"worst", to_json(proof.worst)},
+          {"failures", std::move(failures)},
+          {"notes", proof.notes},
+          {"seconds", json_number(proof.seconds)}};
+}
+
+}  // namespace tenonnx
