@@ -41,7 +41,9 @@ bool passes_on(const Rewriter& r, const onnx::NodeProto& node, std::string& reas
 
 }  // namespace
 
-Result<PassOutcome> passes::eliminate_identities(Model& model, const PassOptions& options) {
+namespace passes {
+
+Result<PassOutcome> eliminate_identities(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("eliminate_identities", options, {}));
   Rewriter r(model);
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
@@ -62,4 +64,5 @@ Result<PassOutcome> passes::eliminate_identities(Model& model, const PassOptions
   return r.finish();
 }
 
+}  // namespace passes
 }  // namespace tenonnx

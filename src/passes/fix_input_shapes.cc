@@ -139,7 +139,9 @@ std::vector<std::string> baked_shapes(const Model& model, const TensorInfos& typ
 
 }  // namespace
 
-Result<PassOutcome> passes::fix_input_shapes(Model& model, const PassOptions& options) {
+namespace passes {
+
+Result<PassOutcome> fix_input_shapes(Model& model, const PassOptions& options) {
   PassOutcome outcome;
   onnx::GraphProto& graph = *model.mutable_proto().mutable_graph();
   if (options.empty())
@@ -203,4 +205,5 @@ Result<PassOutcome> passes::fix_input_shapes(Model& model, const PassOptions& op
   return outcome;
 }
 
+}  // namespace passes
 }  // namespace tenonnx

@@ -445,11 +445,14 @@ class Folder {
 
 }  // namespace
 
-Result<PassOutcome> passes::fold_constants(Model& model, const PassOptions& options) {
+namespace passes {
+
+Result<PassOutcome> fold_constants(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("fold_constants", options, {"max_bytes"}));
   TENONNX_ASSIGN_OR_RETURN(const std::int64_t max_bytes,
                            count_option("fold_constants", options, "max_bytes", kDefaultMaxBytes));
   return Folder(model, max_bytes).run();
 }
 
+}  // namespace passes
 }  // namespace tenonnx

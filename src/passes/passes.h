@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// The functions of passes.inc. Callers go through the runner; passes may use one another.
+// What the file of a pass includes. A pass is one function in namespace tenonnx::passes,
+//   namespace passes {
+//   Result<PassOutcome> fuse_gelu(Model& model, const PassOptions& options) { ... }
+//   }
+// with the pass's own options, without the prefix "<pass>."; on an error the model may be changed
+// in part: the runner works on a copy. passes.inc lists it. The declarations are runner.cc's alone:
+// were they here, each new line would compile every pass anew.
 #pragma once
 
+#include "passes/options.h"
 #include "passes/runner.h"
-
-namespace tenonnx::passes {
-
-// `options` are the pass's own, without the prefix "<pass>.". On an error the model may be changed
-// in part: the runner works on a copy.
-#define TENONNX_PASS(name, stage, min_opset, max_opset, exactness, summary) \
-  Result<PassOutcome> name(Model& model, const PassOptions& options);
-#include "passes/passes.inc"
-#undef TENONNX_PASS
-
-}  // namespace tenonnx::passes

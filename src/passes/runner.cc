@@ -8,9 +8,16 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "model/check.h"
-#include "passes/passes.h"
 
 namespace tenonnx {
+
+namespace passes {
+#define TENONNX_PASS(name, stage, min_opset, max_opset, exactness, summary) \
+  Result<PassOutcome> name(Model& model, const PassOptions& options);
+#include "passes/passes.inc"
+#undef TENONNX_PASS
+}  // namespace passes
+
 namespace {
 
 constexpr PassInfo kPasses[] = {

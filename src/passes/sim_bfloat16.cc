@@ -13,8 +13,11 @@
 
 namespace tenonnx {
 
-Result<PassOutcome> passes::sim_bfloat16(Model& model, const PassOptions& options) {
+namespace passes {
+
+Result<PassOutcome> sim_bfloat16(Model& model, const PassOptions& options) {
   return simulate_storage(model, options, DType::kBFloat16);
 }
 
+}  // namespace passes
 }  // namespace tenonnx

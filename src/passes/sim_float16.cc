@@ -13,8 +13,11 @@
 
 namespace tenonnx {
 
-Result<PassOutcome> passes::sim_float16(Model& model, const PassOptions& options) {
+namespace passes {
+
+Result<PassOutcome> sim_float16(Model& model, const PassOptions& options) {
   return simulate_storage(model, options, DType::kFloat16);
 }
 
+}  // namespace passes
 }  // namespace tenonnx
