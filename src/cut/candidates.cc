@@ -18,7 +18,8 @@ std::int64_t cost(const CutCandidate& candidate) {
 
 bool same_behind(const CutCandidate& a, const CutCandidate& b) {
   return a.cut.sampling_behind == b.cut.sampling_behind &&
-         a.cut.selections_behind == b.cut.selections_behind;
+         a.cut.selections_behind == b.cut.selections_behind &&
+         a.cut.normalizations_behind == b.cut.normalizations_behind;
 }
 
 bool beats(const CutCandidate& a, const CutCandidate& b) {
