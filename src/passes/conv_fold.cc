@@ -133,23 +133,22 @@ std::optional<ChannelAffine> elementwise_affine(const Rewriter& r, const onnx::N
   return affine;
 }
 
-std::string storage_reason(DType dtype, const std::vector<double>& old,
-                           const std::vector<double>& values) {
+double largest_magnitude(const std::vector<double>& values) {
+  double most = 0;
+  for (const double value : values)
+    most = std::max(most, std::isnan(value) ? INFINITY : std::fabs(value));
+  return most;
+}
+
+std::string storage_reason(DType dtype, double before, double now) {
   const Range range = range_of(dtype);
-  const auto largest = [](const std::vector<double>& list) {
-    double most = 0;
-    for (const double value : list)
-      most = std::max(most, std::isnan(value) ? INFINITY : std::fabs(value));
-    return most;
-  };
-  const double now = largest(values);
   if (now > range.largest)
     return fmt::format("a folded value would be {:.4g}, beyond the largest {}, {:.5g}", now,
                        to_string(dtype), range.largest);
-  if (now > 0 && now < range.smallest_normal && largest(old) >= range.smallest_normal)
+  if (now > 0 && now < range.smallest_normal && before >= range.smallest_normal)
     return fmt::format(
-        "the folded weights of a channel would be at most {:.4g}, below the smallest "
-        "normal {}, {:.4g}",
+        "the folded weights would be at most {:.4g}, below the smallest normal {}, "
+        "{:.4g}",
         now, to_string(dtype), range.smallest_normal);
   return {};
 }
@@ -163,32 +162,34 @@ std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
   const std::size_t taps = weight.size() / (rows * columns);
   std::vector<double> bias(static_cast<std::size_t>(conv.out_channels), 0);
   if (conv.bias != nullptr) bias = doubles(*conv.bias).value_or(bias);
-  const DType dtype = conv.weight->dtype();
-  // By output channel: what was there and what is to be stored.
-  std::vector<std::vector<double>> old(bias.size()), now(bias.size());
+  // Largest magnitudes by output channel: of the old weights and of the new ones.
+  std::vector<double> old(bias.size(), 0), now(bias.size(), 0);
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 0; j < columns; ++j) {
       const Channels c = channels_at(conv, i, j);
+      const double scale = before.scale[c.in] * behind.scale[c.out];
+      double sum = 0, most = 0;
+      double* w = &weight[(i * columns + j) * taps];
       for (std::size_t k = 0; k < taps; ++k) {
-        double& w = weight[(i * columns + j) * taps + k];
-        old[c.out].push_back(w);
-        bias[c.out] += before.shift[c.in] * w;
-        w *= before.scale[c.in] * behind.scale[c.out];
-        now[c.out].push_back(w);
+        sum += w[k];
+        most = std::max(most, std::isnan(w[k]) ? INFINITY : std::fabs(w[k]));
+        w[k] *= scale;
       }
+      bias[c.out] += before.shift[c.in] * sum;
+      old[c.out] = std::max(old[c.out], most);
+      now[c.out] = std::max(now[c.out], most * std::fabs(scale));
     }
   }
-  bool has_bias = false;
+  const DType dtype = conv.weight->dtype();
   for (std::size_t m = 0; m < bias.size(); ++m) {
     bias[m] = behind.scale[m] * bias[m] + behind.shift[m];
-    has_bias |= bias[m] != 0;
     std::string reason = storage_reason(dtype, old[m], now[m]);
     // A small bias loses nothing that matters beside what it is added to: only its size counts.
-    if (reason.empty()) reason = storage_reason(dtype, {}, {bias[m]});
+    if (reason.empty()) reason = storage_reason(dtype, 0, largest_magnitude({bias[m]}));
     if (!reason.empty()) return reason;
   }
   folded.weight = from_doubles(dtype, shape, weight);
-  if (has_bias) folded.bias = from_doubles(dtype, {conv.out_channels}, bias);
+  if (largest_magnitude(bias) > 0) folded.bias = from_doubles(dtype, {conv.out_channels}, bias);
   return {};
 }
 

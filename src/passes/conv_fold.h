@@ -59,9 +59,11 @@ std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
 onnx::NodeProto folded_node(Rewriter& r, const ConvParts& conv, const FoldedConv& folded,
                             const std::string& x, const std::string& y);
 
-// Why `values` cannot replace `old` in `dtype`: Inf or NaN, or all of a row of `row` elements lost
-// below the smallest normal number; "" where they can.
-std::string storage_reason(DType dtype, const std::vector<double>& old,
-                           const std::vector<double>& values);
+// The largest magnitude; infinity where there is a NaN.
+double largest_magnitude(const std::vector<double>& values);
+// Why values of at most `now` cannot be stored in `dtype` in place of values of at most `before`:
+// they overflow, or all fall below the smallest normal number and lose their digits; "" where they
+// can.
+std::string storage_reason(DType dtype, double before, double now);
 
 }  // namespace tenonnx

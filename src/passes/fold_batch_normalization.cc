@@ -117,7 +117,7 @@ std::string into_gemm(Rewriter& r, int batch, int gemm_index, const ChannelAffin
   if (static_cast<std::size_t>(weight->shape()[transposed ? 0 : 1]) != channels)
     return "its channels are not those of the product";
   std::vector<double> values = doubles(*weight).value_or(std::vector<double>());
-  const std::vector<double> old = values;
+  const double old = largest_magnitude(values);
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] *= affine.scale[transposed ? i / columns : i % columns];
   double beta = is_gemm ? attribute_or(gemm, "beta", 1.0F) : 1.0;
@@ -132,8 +132,8 @@ std::string into_gemm(Rewriter& r, int batch, int gemm_index, const ChannelAffin
     for (std::size_t c = 0; c < channels; ++c)
       bias[c] += affine.scale[c] * beta * row_values[row_values.size() == 1 ? 0 : c];
   }
-  reason = storage_reason(weight->dtype(), old, values);
-  if (reason.empty()) reason = storage_reason(weight->dtype(), {}, bias);
+  reason = storage_reason(weight->dtype(), old, largest_magnitude(values));
+  if (reason.empty()) reason = storage_reason(weight->dtype(), 0, largest_magnitude(bias));
   if (!reason.empty()) return reason;
   if (!r.begin({batch, gemm_index})) return {};
   onnx::NodeProto node = make_node(

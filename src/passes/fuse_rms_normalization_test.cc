@@ -103,5 +103,24 @@ TEST(FuseRmsNormalization, FindsAllOfTheExample) {
   EXPECT_THAT(outcome.skipped, Each(Field(&Refusal::reason, HasSubstr("convert_opset"))));
 }
 
+// All fusions together, where the opset has their operators, and all of them back.
+TEST(FuseRmsNormalization, TheExampleComputesTheSameAtOpset24) {
+  Model model = folded_example();
+  run_pass(model, "convert_opset", {{"target", "24"}});
+  const Model before = model.clone();
+  EXPECT_EQ(run_pass(model, "fuse_rms_normalization").applied, 12);
+  EXPECT_EQ(run_pass(model, "fuse_gelu").applied, 1);
+  EXPECT_EQ(run_pass(model, "fuse_silu").applied, 36);
+  expect_same_scores(before, model);
+  const Model fused = model.clone();
+  EXPECT_EQ(run_pass(model, "decompose_rms_normalization").applied, 12);
+  EXPECT_EQ(run_pass(model, "decompose_gelu").applied, 1);
+  EXPECT_EQ(run_pass(model, "decompose_silu").applied, 36);
+  EXPECT_EQ(run_pass(model, "decompose_layer_normalization").applied, 3);
+  expect_same_scores(fused, model);
+  for (const char* op : {"RMSNormalization", "LayerNormalization", "Gelu", "Swish"})
+    EXPECT_EQ(op_counts(model)[op], 0) << op;
+}
+
 }  // namespace
 }  // namespace tenonnx

@@ -31,7 +31,7 @@ inline Tensor nudged(const Tensor& tensor) {
 // The old graph's own noise is what moving its inputs by one unit in the last place does to its
 // outputs; the new graph may be `factor` times that away. Each rounding inside is at most half a
 // unit of an intermediate of the same size, and a chain has about ten of them: 8 is the factor
-// where nothing else is said. Elements of a tensor that are all 0 have a floor of one ulp of 1.
+// where nothing else is said.
 inline void expect_within_noise(const Model& before, const Model& after, const TensorMap& inputs,
                                 double factor = 8) {
   TensorMap moved;
@@ -75,15 +75,25 @@ inline TensorMap example_inputs(const Model& model) {
   return inputs;
 }
 
+// The scores of two forms of the example, which its graph sorts: detections may change places in a
+// tie, their scores may not move.
+inline void expect_same_scores(const Model& before, const Model& after, double factor = 8) {
+  const TensorMap inputs = example_inputs(before);
+  TensorMap moved;
+  for (const auto& [name, tensor] : inputs) moved[name] = nudged(tensor);
+  const Tensor scores = run_on_cpu(before, inputs).at("scores");
+  const auto floor = measured_noise_floor(scores, run_on_cpu(before, moved).at("scores"),
+                                          "inputs moved by one ulp");
+  const auto error = compare_tensors(scores, run_on_cpu(after, inputs).at("scores"));
+  ASSERT_TRUE(floor.ok() && error.ok());
+  EXPECT_EQ(error->broken, 0);
+  EXPECT_GT(floor->max_abs, 0);
+  EXPECT_LE(error->max_abs, factor * floor->max_abs);
+}
+
 // "reason" of the first refusal, "" where there is none.
 inline std::string first_reason(const PassOutcome& outcome) {
   return outcome.skipped.empty() ? std::string() : outcome.skipped.front().reason;
-}
-
-// The model imports another version of ai.onnx; only where its operators are the same there.
-inline void set_opset(Model& model, std::int64_t version) {
-  for (auto& import : *model.mutable_proto().mutable_opset_import())
-    if (import.domain().empty()) import.set_version(version);
 }
 
 }  // namespace tenonnx
