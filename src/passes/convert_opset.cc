@@ -19,7 +19,9 @@
 // (LayerNormalization below 17, Gelu below 20: their decompositions come first), a step without an
 // adapter, what only the newer operator can do (GridSample of 5-D input below 20), a type that the
 // target does not take.
-// Class bitwise: the same operators, written otherwise.
+// Class algebraic: the same operators, written otherwise. ONNX Runtime has the same kernel for most
+// versions of an operator and then gives the same bits; its AveragePool from opset 19 on adds in
+// another order than the one before.
 //
 // onnx has a version converter of its own. It is not used because (1.21) it has no way back for
 // GridSample-20; passes AveragePool dilations, Pad's mode wrap and Resize's new policies down
