@@ -174,10 +174,13 @@ class Search {
     finding.as_contract = now_;
     finding.as_mistaken = agreed;
     finding.sentence = fmt::format(
-        "the {0}'s outputs match the {1}'s when {2} ({3} of {4} boxes and scores cosine {5:.4f}, "
-        "instead of {6} of {4} and {7:.4f}): the {0} {8}, or the contract is wrong",
+        "the {0}'s outputs match the {1}'s when {2} ({3} of {4} boxes, scores cosine {5:.4f} and "
+        "{6:.2f} % apart, instead of {7} of {4}, {8:.4f} and {9:.2f} %): the {0} {10}, or the "
+        "contract "
+        "is wrong",
         sides_.other, sides_.runnable, given, agreed.matched, agreed.total, agreed.scores_cosine,
-        now_.matched, now_.scores_cosine, means);
+        100 * agreed.score_distance, now_.matched, now_.scores_cosine, 100 * now_.score_distance,
+        means);
     out_.findings.push_back(std::move(finding));
   }
 

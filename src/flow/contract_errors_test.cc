@@ -166,7 +166,7 @@ TEST_F(ContractErrors, SwappedColoursOfARecording) {
   EXPECT_THAT(
       sentence(),
       AllOf(HasSubstr("the candidate's outputs match the reference's when its image is BGR"),
-            HasSubstr("scores cosine 1.0000, instead of"),
+            HasSubstr("scores cosine 1.0000 and 0.00 % apart, instead of"),
             HasSubstr("the candidate swaps the colour channels")));
   // The example looks at shapes, hardly at colours: half a percent of the scores.
   EXPECT_GT(last_.findings[0].as_contract.score_distance, 0.005);
