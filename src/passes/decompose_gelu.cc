@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "passes/chain_writer.h"
 #include "passes/fusion.h"
 #include "passes/options.h"
 #include "passes/passes.h"
@@ -33,26 +34,20 @@ Result<PassOutcome> decompose_gelu(Model& model, const PassOptions& options) {
     const std::string reason = float32_reason(r, x, "a chain of it rounds at every step");
     if (!reason.empty()) return r.refuse(i, reason);
     if (!r.begin({i})) return;
-    const auto add = [&](const char* op, const std::string& a, const std::string& b) {
-      std::string out = r.fresh(y + "/" + op);
-      r.insert(i,
-               make_node(op, b.empty() ? std::vector<std::string>{a} : std::vector{a, b}, {out}));
-      return out;
-    };
-    const auto constant = [&](double value) {
-      return r.add_constant(y + "/constant", float_scalar(value));
-    };
+    ChainWriter chain(r, i);
     std::string inner;
     if (attribute_or(node, "approximate", "none") == "tanh") {
-      const std::string cube = add("Mul", add("Mul", x, x), x);
-      const std::string sum = add("Add", x, add("Mul", cube, constant(0.044715)));
+      const std::string cube = chain.add("Mul", {chain.add("Mul", {x, x}), x});
+      const std::string sum =
+          chain.add("Add", {x, chain.add("Mul", {cube, chain.constant(0.044715)})});
       const double scale = std::sqrt(2 * std::numbers::inv_pi);
-      inner = add("Tanh", add("Mul", sum, constant(scale)), "");
+      inner = chain.add("Tanh", {chain.add("Mul", {sum, chain.constant(scale)})});
     } else {
-      inner = add("Erf", add("Div", x, constant(std::numbers::sqrt2)), "");
+      inner = chain.add("Erf", {chain.add("Div", {x, chain.constant(std::numbers::sqrt2)})});
     }
-    const std::string product = add("Mul", x, add("Add", inner, constant(1)));
-    r.replace(i, make_node("Mul", {product, constant(0.5)}, {y}));
+    const std::string sum = chain.add("Add", {inner, chain.constant(1)});
+    const std::string product = chain.add("Mul", {x, sum});
+    r.replace(i, make_node("Mul", {product, chain.constant(0.5)}, {y}));
     r.apply(i, "Gelu becomes a chain");
   }));
   return r.finish();

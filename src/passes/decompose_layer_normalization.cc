@@ -17,8 +17,8 @@
 #include <string>
 
 #include "base/status.h"
+#include "passes/chain_writer.h"
 #include "passes/decompose_normalization.h"
-#include "passes/fusion.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 
@@ -43,7 +43,7 @@ Result<PassOutcome> decompose_layer_normalization(Model& model, const PassOption
     ChainWriter chain(r, i);
     const std::string& x = node.input(0);
     const std::string d = chain.add("Sub", {x, chain.mean(x, parts.axes)});
-    const std::string root = chain.root_mean_square(d, parts);
+    const std::string root = chain.root_mean_square(d, parts.axes, parts.epsilon);
     const bool has_bias = node.input_size() > 2 && !node.input(2).empty();
     const std::string quotient = chain.add("Div", {d, root});
     if (has_bias) {

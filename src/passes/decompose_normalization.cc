@@ -29,34 +29,4 @@ std::string read_normalization(const Rewriter& r, const onnx::NodeProto& node,
   return {};
 }
 
-std::string ChainWriter::add(const char* op_type, const std::vector<std::string>& inputs) {
-  std::string out = r_.fresh(base_ + "/" + op_type);
-  r_.insert(at_, make_node(op_type, inputs, {out}));
-  return out;
-}
-
-std::string ChainWriter::constant(double value) {
-  return r_.add_constant(base_ + "/constant", float_scalar(value));
-}
-
-std::string ChainWriter::mean(const std::string& x, const std::vector<std::int64_t>& axes) {
-  const std::string out = r_.fresh(base_ + "/ReduceMean");
-  onnx::NodeProto node = make_node("ReduceMean", {x}, {out});
-  if (r_.opset() < 18) {
-    set_attribute(node, "axes", axes);
-  } else {
-    const auto count = static_cast<std::int64_t>(axes.size());
-    node.add_input(
-        r_.add_constant(base_ + "/axes", Tensor::from<std::int64_t>(DType::kInt64, {count}, axes)));
-  }
-  set_attribute(node, "keepdims", std::int64_t{1});
-  r_.insert(at_, std::move(node));
-  return out;
-}
-
-std::string ChainWriter::root_mean_square(const std::string& x, const NormalizationParts& parts) {
-  const std::string mean_square = mean(add("Mul", {x, x}), parts.axes);
-  return add("Sqrt", {add("Add", {mean_square, constant(parts.epsilon)})});
-}
-
 }  // namespace tenonnx

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "base/status.h"
+#include "passes/chain_writer.h"
 #include "passes/decompose_normalization.h"
-#include "passes/fusion.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 
@@ -34,7 +34,7 @@ Result<PassOutcome> decompose_rms_normalization(Model& model, const PassOptions&
     if (!reason.empty()) return r.refuse(i, reason);
     if (!r.begin({i})) return;
     ChainWriter chain(r, i);
-    const std::string root = chain.root_mean_square(node.input(0), parts);
+    const std::string root = chain.root_mean_square(node.input(0), parts.axes, parts.epsilon);
     const std::string quotient = chain.add("Div", {node.input(0), root});
     r.replace(i, make_node("Mul", {quotient, node.input(1)}, {node.output(0)}));
     r.apply(i, "RMSNormalization becomes a chain");

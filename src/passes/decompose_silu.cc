@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "passes/chain_writer.h"
 #include "passes/fusion.h"
 #include "passes/options.h"
 #include "passes/passes.h"
@@ -29,15 +30,9 @@ Result<PassOutcome> decompose_silu(Model& model, const PassOptions& options) {
     if (!reason.empty()) return r.refuse(i, reason);
     if (!r.begin({i})) return;
     const float alpha = attribute_or(node, "alpha", 1.0F);
-    std::string inner = x;
-    if (alpha != 1.0F) {
-      inner = r.fresh(y + "/Mul");
-      const std::string a = r.add_constant(y + "/alpha", float_scalar(alpha));
-      r.insert(i, make_node("Mul", {x, a}, {inner}));
-    }
-    const std::string sigmoid = r.fresh(y + "/Sigmoid");
-    r.insert(i, make_node("Sigmoid", {inner}, {sigmoid}));
-    r.replace(i, make_node("Mul", {x, sigmoid}, {y}));
+    ChainWriter chain(r, i);
+    const std::string inner = alpha == 1.0F ? x : chain.add("Mul", {x, chain.constant(alpha)});
+    r.replace(i, make_node("Mul", {x, chain.add("Sigmoid", {inner})}, {y}));
     r.apply(i, "Swish becomes x * sigmoid(x)");
   }));
   return r.finish();
