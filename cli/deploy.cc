@@ -17,9 +17,11 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
       ->required();
   app.add_option("-o,--out", options->out, "The package to write")->required();
   add_image_options(app, options->images, options->labels, options->max_images);
-  app.add_option("--cut", options->cut,
-                 "Tensors to cut at (names or unique suffixes: T0,T1,T2), 'none', or a file that "
-                 "names them; by default what the contract names, else none")
+  app.add_option(
+         "--cut", options->cut,
+         "Tensors to cut at (names or unique suffixes: T0,T1,T2), 'auto', 'none', or a file "
+         "that names them; by default what the contract names, else none, and where the "
+         "whole graph fails a gate, auto")
       // As of --cut "$CUT" with a variable that is not set: not the default by accident.
       ->check([](const std::string& text) {
         return std::string(text.empty() ? "it names no tensor; leave it out for the default" : "");

@@ -3,6 +3,8 @@
 #include "flow/deploy.h"
 
 #include <algorithm>
+#include <optional>
+#include <system_error>
 
 #include "adapters/address.h"
 #include "base/files.h"
@@ -33,19 +35,6 @@ Result<Contract> load_contract(const DeployOptions& options, const Model& model,
   if (!notes.ok()) return notes.status().at(result.contract_origin);
   for (const std::string& note : *notes) result.notes.push_back("contract: " + note);
   return contract;
-}
-
-// Which cut, and who says so.
-Result<std::vector<std::string>> choose_cut(const DeployOptions& options, const Contract& contract,
-                                            DeployResult& result) {
-  if (!options.cut.empty()) {
-    TENONNX_ASSIGN_OR_RETURN(std::vector<std::string> cut, parse_cut(options.cut));
-    result.cut_origin = cut.empty() ? "whole graph (--cut none)" : "cut by --cut";
-    return cut;
-  }
-  result.cut_origin =
-      contract.cut.empty() ? "whole graph (nothing names a cut)" : "cut by the contract";
-  return contract.cut;
 }
 
 Status add_segment(const std::string& name, const Model& model, const Device& device,
@@ -87,6 +76,15 @@ Status check_roles(const Device& target) {
   return {};
 }
 
+// Of an attempt that was given up; nothing else lies in the directory before the package is
+// written.
+Status remove_segments(const fs::path& directory) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) fs::remove_all(entry, error);
+  if (error) return Io("cannot empty '{}': {}", directory.string(), error.message());
+  return {};
+}
+
 Json settings_of(const DeployOptions& options, const Model& source, const DeployResult& result) {
   Json passes = Json::array();
   for (const PassReport& pass : result.passes)
@@ -97,6 +95,7 @@ Json settings_of(const DeployOptions& options, const Model& source, const Deploy
   return {{"contract", result.contract_origin},
           {"source_files", source_files(source)},
           {"cut", result.cut_origin},
+          {"tried", to_json(result.tried)},
           {"passes", std::move(passes)},
           {"intra_op_threads", load.intra_op_threads},
           {"inter_op_threads", load.inter_op_threads},
@@ -110,6 +109,68 @@ std::string executors_of(const std::vector<Segment>& segments) {
   for (const Segment& segment : segments)
     out.push_back(fmt::format("{} on {}", segment.name, segment.executor));
   return fmt::format("{}", fmt::join(out, ", "));
+}
+
+// What every attempt takes.
+struct Parties {
+  const DeployOptions& options;
+  const Device& device;
+  const Model& source;
+  const Model& prepared;
+  const InputSource& inputs;
+  const fs::path& directory;
+};
+
+// Writes the segments of one cut and proves them. Those of an earlier attempt go.
+Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& result) {
+  const DeployOptions& options = parties.options;
+  Manifest& manifest = result.manifest;
+  const auto add = [&](const std::string& name, const Model& model) {
+    return add_segment(name, model, parties.device, parties.directory, options.keep_metadata,
+                       manifest);
+  };
+  std::optional<CutModel> parts;
+  if (!attempt.cut.empty()) {
+    auto cut = cut_model(parties.prepared, attempt.cut);
+    if (!cut.ok()) {
+      if (result.tried.empty()) return cut.status().at(attempt.origin);
+      result.tried.push_back({attempt.origin, "not possible", {cut.status().message()}});
+      return {};
+    }
+    parts.emplace(std::move(*cut));
+  }
+  result.cut_origin = attempt.origin;
+  TENONNX_RETURN_IF_ERROR(remove_segments(parties.directory));
+  manifest.segments.clear();
+  manifest.boundaries.clear();
+  manifest.contract.cut.clear();
+  result.boundaries.clear();
+  if (parts) {
+    TENONNX_RETURN_IF_ERROR(add("encoder", parts->encoder));
+    TENONNX_RETURN_IF_ERROR(add("decoder", parts->decoder));
+    result.boundaries = std::move(parts->boundaries);
+  } else {
+    TENONNX_RETURN_IF_ERROR(add("model", parties.prepared));
+  }
+  for (const BoundaryTensor& boundary : result.boundaries) {
+    manifest.boundaries.emplace_back(boundary.name, boundary.source);
+    // The package's contract names the cut that the package has.
+    manifest.contract.cut.push_back(boundary.source);
+  }
+
+  ProofRequest request;
+  request.package = parties.directory;
+  request.contract = &manifest.contract;
+  request.segments = &manifest.segments;
+  request.source = &parties.source;
+  request.inputs = &parties.inputs;
+  request.labels = find_labels(options.labels, parties.inputs.folder());
+  request.labels_given = !options.labels.empty();
+  request.load = options.load;
+  request.progress = options.progress;
+  TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
+  result.tried.push_back(tried_cut(attempt, result.proof));
+  return {};
 }
 
 }  // namespace
@@ -151,38 +212,20 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   result.inputs = inputs.description();
 
   step("cut");
-  TENONNX_ASSIGN_OR_RETURN(const std::vector<std::string> cut,
-                           choose_cut(options, manifest.contract, result));
-  if (cut.empty()) {
-    TENONNX_RETURN_IF_ERROR(
-        add_segment("model", prepared, device, staged.path(), options.keep_metadata, manifest));
-  } else {
-    auto parts = cut_model(prepared, cut);
-    if (!parts.ok()) return parts.status().at(result.cut_origin);
-    TENONNX_RETURN_IF_ERROR(add_segment("encoder", parts->encoder, device, staged.path(),
-                                        options.keep_metadata, manifest));
-    TENONNX_RETURN_IF_ERROR(add_segment("decoder", parts->decoder, device, staged.path(),
-                                        options.keep_metadata, manifest));
-    result.boundaries = parts->boundaries;
-    for (const BoundaryTensor& boundary : result.boundaries)
-      manifest.boundaries.emplace_back(boundary.name, boundary.source);
+  TENONNX_ASSIGN_OR_RETURN(const CutAttempt first,
+                           first_attempt(options.cut, manifest.contract, prepared));
+  const Parties parties{options, device, source, prepared, inputs, staged.path()};
+  TENONNX_RETURN_IF_ERROR(try_cut(parties, first, result));
+  if (!first.named && result.proof.verdict == Verdict::kFail) {
+    const FurtherAttempts further = further_attempts(device, prepared);
+    for (const CutAttempt& attempt : further.attempts) {
+      if (result.proof.verdict != Verdict::kFail) break;
+      step("cut");
+      TENONNX_RETURN_IF_ERROR(try_cut(parties, attempt, result));
+    }
+    if (further.attempts.empty())
+      result.notes.push_back("the whole graph fails and no cut was tried: " + further.why_none);
   }
-  // The package's contract names the cut that the package has.
-  manifest.contract.cut.clear();
-  for (const BoundaryTensor& boundary : result.boundaries)
-    manifest.contract.cut.push_back(boundary.source);
-
-  ProofRequest request;
-  request.package = staged.path();
-  request.contract = &manifest.contract;
-  request.segments = &manifest.segments;
-  request.source = &source;
-  request.inputs = &inputs;
-  request.labels = find_labels(options.labels, inputs.folder());
-  request.labels_given = !options.labels.empty();
-  request.load = options.load;
-  request.progress = options.progress;
-  TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
   Proof& proof = result.proof;
   // Notes of the contract on what only a run can tell are answered by the run.
   if (proof.cut_is_right && !proof.evidence.empty())

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "flow/cut_attempts.h"
 #include "flow/prepare.h"
 #include "flow/prove.h"
 #include "flow/split.h"
@@ -30,8 +31,9 @@ struct DeployOptions {
   std::filesystem::path
       labels;  // empty: annotations.json in the images' folder, where there is one; "none": none
   std::size_t max_images = 0;  // 0: all
-  // "T0,T1" (names or unique suffixes), "none", or a file: split.json, a contract, a JSON array, or
-  // a name a line. Empty: what the contract names, else none.
+  // "T0,T1" (names or unique suffixes), "none", "auto" (cut/auto_cut.h), or a file: split.json, a
+  // contract, a JSON array, or a name a line. Empty: what the contract names; else the whole graph,
+  // and where that fails a gate, the automatic cut and its alternatives, until one does not fail.
   std::string cut;
   Preparation preparation;
   bool keep_metadata = false;  // of the exporter, source paths included
@@ -51,7 +53,9 @@ struct DeployResult {
   std::string contract_origin;  // "shapes.contract.json", "guessed from the graph"
   bool contract_guessed = false;
   std::vector<std::string> assumed;  // what a guess takes for granted, also among the notes
-  std::string cut_origin;            // "cut by --cut", "cut by the contract", "whole graph (...)"
+  // "cut by --cut", "cut by the contract", "whole graph (...)", "automatic cut (...)"
+  std::string cut_origin;
+  std::vector<TriedCut> tried;  // in order; the last one that was possible is the package's
   std::vector<std::string> notes;
   std::vector<BoundaryTensor> boundaries;
   std::vector<PassReport> passes;
@@ -71,7 +75,7 @@ std::string describe(const DeployResult& result);
 // File name -> SHA-256 of a model and its external data: manifest.settings["source_files"].
 Json source_files(const Model& source);
 
-// The tensors that a cut names (DeployOptions::cut); empty for "none".
+// The tensors that a cut names (DeployOptions::cut); empty for "none", "auto" alone for "auto".
 Result<std::vector<std::string>> parse_cut(const std::string& cut);
 
 }  // namespace tenonnx

@@ -76,7 +76,7 @@ std::string describe(const DeployResult& result) {
         "\n  Wrong preprocessing is the same on both sides, so that no check can find it. "
         "Assumed:\n" +
         indented(result.assumed);
-  out += fmt::format("\n  {}\n", result.cut_origin);
+  out += fmt::format("\n{}  {}\n", describe(result.tried), result.cut_origin);
   rows.clear();
   for (const BoundaryTensor& boundary : result.boundaries)
     rows.push_back(

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/status.h"
+#include "flow/cuts.h"
 #include "model/extract.h"
 
 namespace tenonnx {
@@ -106,8 +107,21 @@ Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& a
 Result<SplitReport> split_file(const SplitRequest& request) {
   TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(request.model));
   TENONNX_RETURN_IF_ERROR(prepare_graph(model, request.preparation).status());
-  TENONNX_ASSIGN_OR_RETURN(const CutModel cut, cut_model(model, request.at, request.name_prefix));
   SplitReport report;
+  std::vector<std::string> at = request.at;
+  if (is_automatic(at)) {
+    auto found = automatic_cut(model);
+    if (!found.ok()) return found.status().at(request.model.filename().string());
+    at = found->found.cut->tensors;
+    report.kind = found->found.cut->kind;
+    report.reason = found->found.cut->reason;
+    for (const FoundCut& other : found->found.alternatives)
+      report.alternatives.push_back(other.tensors);
+  }
+  TENONNX_ASSIGN_OR_RETURN(const CutModel cut, cut_model(model, at, request.name_prefix));
+  std::vector<std::string> names;
+  for (const BoundaryTensor& boundary : cut.boundaries) names.push_back(boundary.source);
+  report.cut = describe_named_cut(model, names);
   report.source_model = request.model.filename().string();
   report.source_sha256 = model.sha256();
   report.boundaries = cut.boundaries;
@@ -153,10 +167,16 @@ Json to_json(const SplitReport& report) {
                      {"nodes", part.nodes},
                      {"inputs", to_json(part.inputs)},
                      {"outputs", to_json(part.outputs)}});
+  Json cut = to_json(report.cut);
+  cut["origin"] = report.kind.empty() ? "named" : kAutomaticCut;
+  cut["kind"] = report.kind;
+  cut["reason"] = report.reason;
+  cut["alternatives"] = report.alternatives;
   return {{"schema_version", 1},
           {"source_model", {{"name", report.source_model}, {"sha256", report.source_sha256}}},
           {"parts", std::move(parts)},
-          {"boundaries", to_json(report.boundaries)}};
+          {"boundaries", to_json(report.boundaries)},
+          {"cut", std::move(cut)}};
 }
 
 std::string spell_bytes(std::uint64_t bytes) {
@@ -167,18 +187,19 @@ std::string spell_bytes(std::uint64_t bytes) {
 
 std::string describe(const SplitReport& report) {
   std::string out;
+  if (!report.kind.empty())
+    out += fmt::format("automatic cut: {}; {}\n\n", report.kind, report.reason);
   for (const SplitReport::Part& part : report.parts)
     out += fmt::format("{:<9} {:>5} nodes  {:>9}  {}\n", part.name, part.nodes,
                        spell_bytes(part.bytes), part.file);
   out += "\nboundary\n";
-  std::uint64_t total = 0;
-  for (const BoundaryTensor& boundary : report.boundaries) {
+  for (const BoundaryTensor& boundary : report.boundaries)
     out +=
         fmt::format("  {:<10} {} {:<18} {:>9}  {}\n", boundary.name, to_string(boundary.info.dtype),
                     to_string(boundary.info.shape), spell_bytes(boundary.bytes), boundary.source);
-    total += boundary.bytes;
-  }
-  if (report.boundaries.size() > 1) out += fmt::format("  {} in all\n", spell_bytes(total));
+  out += fmt::format("  {}\n", describe(report.cut));
+  for (const std::vector<std::string>& other : report.alternatives)
+    out += fmt::format("\nalso possible: --at {}\n", fmt::join(other, ","));
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cut/describe.h"
 #include "flow/prepare.h"
 #include "model/model.h"
 #include "tenonnx/base.h"
@@ -39,8 +40,8 @@ Result<CutModel> cut_model(const Model& model, const std::vector<std::string>& a
 
 struct SplitRequest {
   std::filesystem::path model;
-  std::vector<std::string> at;
-  std::filesystem::path out;  // a directory; made whole or not at all
+  std::vector<std::string> at;  // tensors, or "auto" alone (cut/auto_cut.h)
+  std::filesystem::path out;    // a directory; made whole or not at all
   std::string name_prefix = "feature";
   Preparation preparation;
   bool force = false;          // replace what is there
@@ -57,6 +58,9 @@ struct SplitReport {
   };
   std::vector<Part> parts;
   std::vector<BoundaryTensor> boundaries;
+  CutDescription cut;
+  std::string kind, reason;  // of the automatic cut (FoundCut); empty for one that was named
+  std::vector<std::vector<std::string>> alternatives;  // other cuts that were found, by tensors
 };
 
 // Writes encoder.onnx, decoder.onnx and split.json (to_json of the report).

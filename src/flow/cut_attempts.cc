@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/cut_attempts.h"
+
+#include "base/status.h"
+#include "flow/cuts.h"
+#include "flow/deploy.h"
+
+namespace tenonnx {
+
+Result<CutAttempt> first_attempt(const std::string& option, const Contract& contract,
+                                 const Model& prepared) {
+  CutAttempt out;
+  if (option.empty()) {
+    out.cut = contract.cut;
+    out.named = !contract.cut.empty();
+    out.origin = out.named ? "cut by the contract" : "whole graph (nothing names a cut)";
+    return out;
+  }
+  TENONNX_ASSIGN_OR_RETURN(out.cut, parse_cut(option));
+  out.origin = out.cut.empty() ? "whole graph (--cut none)" : "cut by --cut";
+  if (is_automatic(out.cut)) {
+    TENONNX_ASSIGN_OR_RETURN(const DescribedCut found, automatic_cut(prepared));
+    out.cut = found.found.cut->tensors;
+    out.origin =
+        fmt::format("automatic cut ({}; {})", found.found.cut->kind, describe(found.description));
+  }
+  return out;
+}
+
+FurtherAttempts further_attempts(const Device& device, const Model& prepared) {
+  FurtherAttempts out;
+  const auto whole = device.executor_for("model");
+  const auto decoder = device.executor_for("decoder");
+  if (!whole.ok() || !decoder.ok() || *whole == *decoder) {
+    out.why_none = "a cut would put both parts where the whole graph has failed";
+    return out;
+  }
+  const DescribedCut described = find_described_cut(prepared);
+  const AutoCut& found = described.found;
+  if (!found.cut) {
+    out.why_none = found.why_none;
+    return out;
+  }
+  out.attempts.push_back(
+      {found.cut->tensors,
+       fmt::format("automatic cut ({}; {})", found.cut->kind, describe(described.description)),
+       false});
+  for (const FoundCut& other : found.alternatives)
+    out.attempts.push_back({other.tensors,
+                            fmt::format("automatic cut ({}; {})", other.kind,
+                                        describe(describe_named_cut(prepared, other.tensors))),
+                            false});
+  return out;
+}
+
+TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof) {
+  TriedCut out{attempt.origin, std::string(to_string(proof.verdict)), {}};
+  for (const Check& check : proof.checks)
+    if (check.verdict == Verdict::kFail) out.failed.push_back(check.name);
+  return out;
+}
+
+Json to_json(const std::vector<TriedCut>& tried) {
+  Json out = Json::array();
+  for (const TriedCut& one : tried)
+    out.push_back({{"cut", one.origin}, {"verdict", one.verdict}, {"failed", one.failed}});
+  return out;
+}
+
+std::string describe(const std::vector<TriedCut>& tried) {
+  if (tried.size() < 2) return {};
+  std::string out;
+  for (const TriedCut& one : tried) {
+    out += fmt::format("  tried: {}: {}", one.origin, one.verdict);
+    // The first says what kind of failure it is; all stand in the manifest.
+    if (!one.failed.empty()) out += fmt::format(" ({}", one.failed[0]);
+    if (one.failed.size() > 1) out += fmt::format(" and {} more", one.failed.size() - 1);
+    if (!one.failed.empty()) out += ")";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace tenonnx
