@@ -43,20 +43,24 @@ void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesy
       ->capture_default_str();
 }
 
-void add_preparation_options(CLI::App& app, Preparation& preparation) {
+void add_input_shape_option(CLI::App& app, std::map<std::string, std::string>& shapes) {
   app.add_option_function<std::vector<std::string>>(
          "--input-shape",
-         [&preparation](const std::vector<std::string>& values) {
+         [&shapes](const std::vector<std::string>& values) {
            for (const std::string& value : values) {
              const std::size_t equals = value.rfind('=');
              if (equals == std::string::npos || equals == 0 || equals + 1 == value.size())
                throw CLI::ValidationError(
                    "--input-shape", "'" + value + "' is not NAME=DIMS, as images=1x3x640x640");
-             preparation.input_shapes[value.substr(0, equals)] = value.substr(equals + 1);
+             shapes[value.substr(0, equals)] = value.substr(equals + 1);
            }
          },
          "Make a dynamic input static: NAME=1x3x640x640 (repeatable)")
       ->type_name("NAME=DIMS");
+}
+
+void add_preparation_options(CLI::App& app, Preparation& preparation) {
+  add_input_shape_option(app, preparation.input_shapes);
   app.add_flag_callback(
       "--no-fold-constants", [&preparation] { preparation.fold_constants = false; },
       "Keep the exporter's constant subgraphs (vendors' compilers reject them)");

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "flow/prepare.h"
 #include "ort/executor.h"
@@ -19,7 +21,9 @@ void add_thread_options(CLI::App& app, LoadOptions& load);
 // --images, --labels, --max-images
 void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesystem::path& labels,
                        std::size_t& max_images);
-// --input-shape NAME=1x3x640x640 (repeatable), --no-fold-constants
+// --input-shape NAME=1x3x640x640 (repeatable)
+void add_input_shape_option(CLI::App& app, std::map<std::string, std::string>& shapes);
+// The same, and --no-fold-constants
 void add_preparation_options(CLI::App& app, Preparation& preparation);
 
 }  // namespace tenonnx::cli

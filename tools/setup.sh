@@ -4,10 +4,11 @@
 # fills the cache with ONNX Runtime, onnx and the Python of the tests. What is there already is not
 # touched, so that a second run takes no time and needs no network.
 #
-# usage: tools/setup.sh [test] [check] [aarch64]
+# usage: tools/setup.sh [test] [check] [aarch64] [peers]
 #   test      also the Python of the tests
 #   check     also clang-format and clang-tidy
 #   aarch64   also the cross compiler, the arm64 libraries and qemu
+#   peers     also the simplifiers that tests with the label peers measure us against
 #
 # The cache is ${TENONNX_CACHE:-$HOME/.cache/tenonnx}; every checkout on the machine shares it.
 set -euo pipefail
@@ -29,6 +30,7 @@ packages=(g++ cmake ninja-build ccache python3 python3-pip python3-venv unzip
           libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev)
 with_test=false
 with_aarch64=false
+with_peers=false
 for argument in "$@"; do
   case $argument in
     test) with_test=true ;;
@@ -36,8 +38,9 @@ for argument in "$@"; do
     aarch64)
       with_aarch64=true
       packages+=(g++-aarch64-linux-gnu qemu-user) ;;
+    peers) with_peers=true ;;
     *)
-      echo "tools/setup.sh: '$argument' is not one of: test, check, aarch64" >&2
+      echo "tools/setup.sh: '$argument' is not one of: test, check, aarch64, peers" >&2
       exit 2 ;;
   esac
 done
@@ -176,18 +179,19 @@ build_onnx() {
   publish "$work/out" "../$target/onnx-$ONNX_VERSION"
 }
 
+# venv_name KIND: its name carries the hash of what is in it, requirements-KIND.txt.
 venv_name() {
-  echo "test-python-$(sha256sum "$setup_dir/requirements-test.txt" | cut -c 1-12)"
+  echo "$1-python-$(sha256sum "$setup_dir/requirements-$1.txt" | cut -c 1-12)"
 }
 
 # A virtual environment cannot be moved, so it is made in place and its stamp comes last.
 make_venv() {
   local venv
-  venv=$deps/$(venv_name)
+  venv=$deps/$(venv_name "$1")
   rm -rf "$venv"
   "$(find_python)" -m venv "$venv"
   "$venv/bin/pip" install --disable-pip-version-check --only-binary=:all: --require-hashes \
-    -r "$setup_dir/requirements-test.txt"
+    -r "$setup_dir/requirements-$1.txt"
   touch "$venv/.complete"
 }
 
@@ -210,7 +214,8 @@ if ! complete "onnxruntime-$ORT_VERSION"; then
   tasks+=(onnxruntime)
 fi
 complete "onnx-$ONNX_VERSION" || tasks+=(onnx)
-if $with_test && ! complete "$(venv_name)"; then tasks+=(python); fi
+if $with_test && ! complete "$(venv_name test)"; then tasks+=(python); fi
+if $with_peers && ! complete "$(venv_name peers)"; then tasks+=(peers); fi
 if $with_aarch64; then source "$setup_dir/aarch64.sh" && tasks+=($(aarch64_tasks)); fi
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} -eq 0 ] || tasks=(packages "${tasks[@]}")
@@ -225,7 +230,8 @@ for task in "${tasks[@]}"; do
     onnxruntime)
       step "$logs/onnxruntime.log" "fetching ONNX Runtime $ORT_VERSION" fetch_onnxruntime "$arch" ;;
     onnx) step "$logs/onnx.log" "building onnx $ONNX_VERSION" build_onnx "$arch" ;;
-    python) step "$logs/python.log" "installing the Python packages of the tests" make_venv ;;
+    python) step "$logs/python.log" "installing the Python packages of the tests" make_venv test ;;
+    peers) step "$logs/peers.log" "installing the simplifiers that we are measured against" make_venv peers ;;
     *) "$task" ;;
   esac
 done

@@ -97,7 +97,11 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
         good = std::move(*before);
         continue;
       }
-      if (outcome->applied == 0) continue;
+      if (outcome->applied == 0) {
+        // Whatever a pass does without saying so is not kept either.
+        if (before) good = std::move(*before);
+        continue;
+      }
       if (request.prove) {
         if (request.progress)
           request.progress(fmt::format("round {}: proof of {}", result.rounds, pass.name), 0, 0);

@@ -40,8 +40,9 @@ struct ProofData {
 };
 
 struct ProofOptions {
-  // Boundary tensors that are held at a time. Each window runs the graph again.
-  std::int64_t window_bytes = 512 << 20;
+  // Boundary tensors that are held at a time, up to 5 times (old, new, three disturbed). Each
+  // window runs the graph again.
+  std::int64_t window_bytes = 256 << 20;
   std::uint64_t seed = 1;
   int threads = 0;  // LoadOptions::intra_op_threads
   bool made_inputs = true;

@@ -73,6 +73,13 @@ class JsonReference(unittest.TestCase):
         self.call("inspect", "inspect", MODEL)
         self.compare("inspect")
 
+    def test_optimize(self):
+        arguments = ("--only", "eliminate_identities", "--images", "images")
+        self.call("optimize", "optimize", MODEL, "-o", "smaller.onnx", *arguments)
+        self.compare("optimize")
+        written = json.loads((self.work / "smaller.passes.json").read_text())
+        self.assertEqual(set(written), set(self.printed["optimize"]))
+
     def test_split(self):
         cut = json.loads(MODEL.with_suffix(".contract.json").read_text())["cut"]
         self.call("split", "split", MODEL, "--at", ",".join(cut), "-o", "parts")
@@ -81,6 +88,27 @@ class JsonReference(unittest.TestCase):
             set(self.printed["split"]["boundaries"][0]),
             {"name", "source", "dtype", "shape", "bytes"},
         )
+        described = {"tensors", "width", "elements", "bytes", "nodes_before", "nodes_behind",
+                     "sampling_behind", "selections_behind", "normalizations_behind",
+                     "layers_behind"}
+        self.assertEqual(set(self.printed["split"]["cut"]),
+                         described | {"origin", "kind", "reason", "alternatives"})
+        self.call("split auto", "split", MODEL, "--at", "auto", "-o", "automatic")
+        automatic = self.printed["split auto"]
+        self.assertEqual([b["source"] for b in automatic["boundaries"]], cut)
+        self.assertEqual(automatic["cut"]["origin"], "auto")
+        self.call("split list", "split", MODEL, "--list")
+        self.compare("split list")
+        marked = [c for c in self.printed["split list"]["candidates"] if c["mark"] == "auto"]
+        self.assertEqual([t["name"] for t in marked[0]["tensors"]], cut)
+        self.assertEqual(set(marked[0]), described | {"mark", "kind", "reason"})
+
+    def test_compare(self):
+        self.call("compare", "compare", MODEL, "--on", "sim:htp-v73", "--images", "images",
+                  "--max-images", "1", "--tensors", "boundary", "--cache", "none", codes=(0, 1, 3))
+        self.compare("compare")
+        compared = [t for t in self.printed["compare"]["tensors"] if t["state"] == "compared"]
+        self.assertLessEqual({"name", "ratio", "check", "figures"}, set(compared[0]))
 
     def test_verify(self):
         self.call("verify", "verify", "package")

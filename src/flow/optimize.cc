@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/optimize.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "contract/contract.h"
+#include "model/model.h"
+#include "ort/executor.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+// Two real inputs show what the regions do; the whole graph is checked on all of them.
+constexpr std::size_t kRegionInputs = 2;
+constexpr std::size_t kRandomInputs = 2;
+
+using Clock = std::chrono::steady_clock;
+
+fs::path names_file(const fs::path& out) {
+  fs::path stem = out;
+  if (stem.extension() == ".onnx") stem.replace_extension();
+  return stem.string() + ".passes.json";
+}
+
+Status check_paths(const OptimizeOptions& options) {
+  if (options.out.empty()) return InvalidArgument("no output is named: give --out FILE");
+  std::error_code error;
+  if (!fs::exists(options.model, error))
+    return NotFound("there is no model '{}'", options.model.string());
+  if (fs::equivalent(options.model, options.out, error))
+    return InvalidArgument("the output '{}' is the model itself: name another file",
+                           options.out.string());
+  for (const fs::path& path : {options.out, names_file(options.out)}) {
+    if (fs::is_directory(path, error))
+      return InvalidArgument("the output '{}' is a directory: name a file in it", path.string());
+    if (fs::exists(path, error) && !options.force)
+      return FailedPrecondition("'{}' exists: --force replaces it", path.string());
+  }
+  return {};
+}
+
+// A directory beside the output, from which files are renamed into their places.
+class Staging {
+ public:
+  static Result<Staging> create(const fs::path& out) {
+    Staging staging;
+    staging.target_ = out.parent_path();
+    fs::path directory =
+        staging.target_ / fmt::format(".{}.staged-{}", out.filename().string(), random_suffix());
+    std::error_code error;
+    if (!staging.target_.empty() && !fs::is_directory(staging.target_, error))
+      return NotFound("there is no directory '{}' to write '{}' into", staging.target_.string(),
+                      out.filename().string());
+    fs::create_directory(directory, error);
+    if (error)
+      return Io("cannot write into '{}': {}",
+                staging.target_.empty() ? "." : staging.target_.string(), error.message());
+    staging.path_ = std::move(directory);
+    return staging;
+  }
+  Staging(Staging&& other) noexcept
+      : target_(std::move(other.target_)), path_(std::exchange(other.path_, {})) {}
+  Staging& operator=(Staging&&) = delete;
+  ~Staging() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+  // The named file last: it is what others look for.
+  Status publish(const std::string& last) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(path_, error))
+      names.push_back(entry.path().filename().string());
+    if (error) return Io("cannot read '{}': {}", path_.string(), error.message());
+    std::stable_partition(names.begin(), names.end(),
+                          [&](const std::string& name) { return name != last; });
+    for (const std::string& name : names) {
+      fs::rename(path_ / name, target_ / name, error);
+      if (error) return Io("cannot write '{}': {}", (target_ / name).string(), error.message());
+    }
+    return {};
+  }
+
+ private:
+  Staging() = default;
+  fs::path target_, path_;
+};
+
+bool runs_by_default(const PassInfo& pass) {
+  return pass.name == "fold_constants" || pass.stage == PassStage::kOptimize;
+}
+
+Status check_default(const PassInfo& pass, std::string_view option) {
+  if (runs_by_default(pass)) return {};
+  if (pass.name == "fix_input_shapes")
+    return InvalidArgument("{} '{}': it runs where --input-shape is given, and not otherwise",
+                           option, pass.name);
+  return InvalidArgument(
+      "{} '{}': it is of stage {} and runs only by name: tenonnx rewrite MODEL --pass {} -o OUT",
+      option, pass.name, to_string(pass.stage), pass.name);
+}
+
+// The passes that run, in the table's order; fix_input_shapes apart.
+Result<std::vector<const PassInfo*>> choose_passes(const OptimizeOptions& options) {
+  std::set<const PassInfo*> chosen;
+  for (const std::string& name : options.passes) {
+    TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
+    if (pass->name != "fix_input_shapes") {
+      chosen.insert(pass);
+    } else if (options.input_shapes.empty()) {
+      return InvalidArgument("pass {} needs --input-shape NAME=DIMS", pass->name);
+    }
+  }
+  if (options.passes.empty()) {
+    for (const std::string& name : options.only) {
+      TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
+      TENONNX_RETURN_IF_ERROR(check_default(*pass, "--only"));
+      chosen.insert(pass);
+    }
+    if (options.only.empty())
+      for (const PassInfo& pass : all_passes())
+        if (runs_by_default(pass)) chosen.insert(&pass);
+  }
+  for (const std::string& name : options.skip) {
+    TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
+    TENONNX_RETURN_IF_ERROR(check_default(*pass, "--skip"));
+    if (chosen.erase(pass) == 0)
+      return InvalidArgument("--skip '{}': --only does not name it, so it does not run anyway",
+                             name);
+  }
+  if (chosen.empty() && options.input_shapes.empty())
+    return InvalidArgument("no pass is left to run");
+  return std::vector<const PassInfo*>(chosen.begin(), chosen.end());
+}
+
+std::uint64_t bytes_on_disk(const fs::path& model, const std::vector<ExternalFile>& external) {
+  std::error_code error;
+  std::uint64_t bytes = fs::file_size(model, error);
+  if (error) return 0;
+  for (const ExternalFile& file : external)
+    bytes += file.file == nullptr ? 0 : file.file->bytes().size();
+  return bytes;
+}
+
+struct Data {
+  std::optional<TensorInputs> inputs;
+  std::optional<Contract> contract;
+  std::vector<std::string> notes;
+};
+
+Result<Data> make_data(const OptimizeOptions& options, const Model& model) {
+  Data data;
+  if (!options.images.empty() && !options.inputs.empty())
+    return InvalidArgument("--images and --inputs are two sources of inputs: give one");
+  std::vector<std::string> assumed;
+  if (const auto path = find_contract(options.model)) {
+    TENONNX_ASSIGN_OR_RETURN(data.contract, read_contract(*path));
+  } else if (auto guessed = guess_contract(model, assumed); guessed.ok()) {
+    data.contract = std::move(guessed).value();
+    if (!options.images.empty())
+      for (const std::string& line : assumed)
+        data.notes.push_back("the contract is a guess: " + line);
+  } else if (!options.images.empty()) {
+    return guessed.status();
+  }
+  const std::vector<TensorInfo> infos = model.inputs();
+  if (!options.inputs.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(data.inputs, TensorInputs::from_files(options.inputs, infos));
+  } else if (!options.images.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(
+        InputSource source,
+        InputSource::from_images(options.images, *data.contract, options.max_images));
+    data.inputs = TensorInputs::from_source(std::move(source));
+  } else {
+    TENONNX_ASSIGN_OR_RETURN(InputSource source,
+                             InputSource::random(infos, data.contract.value_or(Contract()),
+                                                 kRandomInputs, options.seed));
+    data.inputs = TensorInputs::from_source(std::move(source));
+  }
+  return data;
+}
+
+ProofData region_data(const TensorInputs& inputs) {
+  ProofData data;
+  data.count = std::min(inputs.size(), inputs.is_random() ? std::size_t{1} : kRegionInputs);
+  data.load = [&inputs](std::size_t k) -> Result<TensorMap> {
+    TENONNX_ASSIGN_OR_RETURN(ReferenceInput input, inputs.load(k));
+    return std::move(input.tensors);
+  };
+  data.name = [&inputs](std::size_t k) {
+    const auto input = inputs.load(k);
+    return input.ok() ? input->name : std::string("input");
+  };
+  data.description = inputs.description();
+  return data;
+}
+
+// Of what was kept.
+PassClass least_exact(const FixedPointResult& result) {
+  PassClass least = PassClass::kBitwise;
+  for (const PassRun& run : result.passes)
+    if (run.applied > 0) least = std::max(least, run.pass->exactness);
+  return least;
+}
+
+void judge(OptimizeResult& result) {
+  if (result.proof == ProofLevel::kNone) return;
+  Verdict verdict = result.whole.verdict;
+  if (result.proof == ProofLevel::kRegions)
+    for (const PassRun& run : result.passes.passes)
+      if (run.applied > 0 || run.undone) verdict = combine(verdict, run.verdict);
+  result.verdict = verdict;
+}
+
+Status write(const OptimizeOptions& options, const Model& model, Staging& staging,
+             OptimizeResult& result) {
+  const std::string name = options.out.filename().string();
+  SaveOptions save;
+  save.keep_metadata = options.keep_metadata;
+  TENONNX_RETURN_IF_ERROR(model.save(staging.path() / name, save));
+  TENONNX_ASSIGN_OR_RETURN(result.after.sha256, sha256_file(staging.path() / name));
+  result.after.bytes = bytes_on_disk(staging.path() / name, model.external_files());
+  result.written = true;
+  TENONNX_RETURN_IF_ERROR(
+      write_json_file(staging.path() / names_file(options.out).filename(), to_json(result)));
+  if (const Status status = staging.publish(name); !status.ok()) {
+    result.written = false;
+    return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ProofLevel> proof_level_from_string(std::string_view text) {
+  for (const ProofLevel level : {ProofLevel::kNone, ProofLevel::kWhole, ProofLevel::kRegions})
+    if (text == to_string(level)) return level;
+  return InvalidArgument("proof '{}' is none of none, whole, regions", text);
+}
+
+std::string_view to_string(ProofLevel level) {
+  switch (level) {
+    case ProofLevel::kNone:
+      return "none";
+    case ProofLevel::kWhole:
+      return "whole";
+    case ProofLevel::kRegions:
+      break;
+  }
+  return "regions";
+}
+
+Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
+  const auto start = Clock::now();
+  TENONNX_ASSIGN_OR_RETURN(std::vector<const PassInfo*> passes, choose_passes(options));
+  TENONNX_RETURN_IF_ERROR(options_by_pass(passes, options.options).status());
+  TENONNX_RETURN_IF_ERROR(check_paths(options));
+  TENONNX_ASSIGN_OR_RETURN(Staging staging, Staging::create(options.out));
+  TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(options.model));
+  OptimizeResult result;
+  result.model = options.model.filename().string();
+  result.out = options.out.filename().string();
+  result.proof = options.proof;
+  result.before = {count_nodes(model), bytes_on_disk(options.model, model.external_files()),
+                   model.sha256()};
+  if (!options.input_shapes.empty()) {
+    const std::vector<std::string> fix = {"fix_input_shapes"};
+    TENONNX_ASSIGN_OR_RETURN(
+        const auto reports,
+        run_passes(model, fix,
+                   PassOptions(options.input_shapes.begin(), options.input_shapes.end())));
+    result.notes.push_back(
+        fmt::format("fix_input_shapes changed {} shapes", reports.front().outcome.applied));
+  }
+
+  FixedPointRequest request;
+  request.passes = std::move(passes);
+  request.options = options.options;
+  request.leave_out_other_opsets = options.passes.empty();
+  request.repeat = options.passes.empty();
+  request.progress = options.progress;
+  Data data;
+  ProofData regions;
+  const auto executor = make_cpu_executor();
+  std::optional<Model> source;
+  std::optional<PassProver> prover;
+  if (options.proof != ProofLevel::kNone) {
+    TENONNX_ASSIGN_OR_RETURN(data, make_data(options, model));
+    result.inputs = data.inputs->description();
+    result.random_inputs = data.inputs->is_random();
+    result.notes.insert(result.notes.end(), data.notes.begin(), data.notes.end());
+    result.versions = executor->versions();
+    source = model.clone();
+  }
+  const Contract* contract = data.contract ? &*data.contract : nullptr;
+  if (options.proof == ProofLevel::kRegions) {
+    regions = region_data(*data.inputs);
+    ProofOptions proof;
+    proof.seed = options.seed;
+    proof.threads = options.load.intra_op_threads;
+    proof.failures = options.out.string() + ".failed";
+    prover.emplace(*executor, regions, std::move(proof));
+    request.prove = [&](const PassInfo& pass, const Model& before, const Model& after,
+                        const PassOutcome& outcome) {
+      return prover->prove(pass, before, after, outcome);
+    };
+    request.task_gate = [&](const PassInfo& pass, const Model& before,
+                            const Model& after) -> Result<std::vector<Check>> {
+      TENONNX_ASSIGN_OR_RETURN(WholeCheck whole, check_whole(before, after, pass.exactness,
+                                                             *data.inputs, contract, options.load));
+      return std::move(whole.checks);
+    };
+  }
+  TENONNX_ASSIGN_OR_RETURN(result.passes, run_to_fixed_point(model, request));
+  result.after.nodes = count_nodes(model);
+  if (options.proof != ProofLevel::kNone) {
+    if (options.progress) options.progress("whole graph", 0, 0);
+    TENONNX_ASSIGN_OR_RETURN(result.whole, check_whole(*source, model, least_exact(result.passes),
+                                                       *data.inputs, contract, options.load));
+  }
+  judge(result);
+  result.versions.insert(result.versions.begin(), {"tenonnx", std::string(version())});
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  // Only what has passed, or was not asked to, is written: an undone pass is not in it.
+  if (options.proof == ProofLevel::kNone || result.whole.verdict != Verdict::kFail)
+    TENONNX_RETURN_IF_ERROR(write(options, model, staging, result));
+  return result;
+}
+
+}  // namespace tenonnx

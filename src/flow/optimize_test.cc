@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/optimize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include "base/files.h"
+#include "base/npy.h"
+#include "base/status.h"
+#include "base/temporary_directory.h"
+#include "passes/test_support.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const fs::path kExample = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
+
+class Optimize : public ::testing::Test {
+ protected:
+  fs::path dir() const { return directory_.path(); }
+  fs::path write(const std::string& name, const std::string& text) {
+    const Model model = model_from_text(text);
+    EXPECT_TRUE(model.save(dir() / name).ok());
+    return dir() / name;
+  }
+  fs::path small() {
+    return write("small.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[2,8] x) => (float[2,8] y) { a = Identity (x) b = Relu (a) y = Neg (b) })");
+  }
+  OptimizeOptions options(const fs::path& model) {
+    OptimizeOptions options;
+    options.model = model;
+    options.out = dir() / "out.onnx";
+    options.only = {"fold_constants", "eliminate_identities"};
+    return options;
+  }
+  Status fails(const OptimizeOptions& options) {
+    const Status status = optimize_file(options).status();
+    EXPECT_FALSE(status.ok());
+    // Nothing is left behind, whole or half.
+    EXPECT_FALSE(fs::exists(dir() / "out.passes.json"));
+    for (const auto& entry : fs::directory_iterator(dir()))
+      EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("staged")));
+    return status;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Optimize, WritesAProvedModelAndItsRecord) {
+  const auto result = optimize_file(options(small()));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  // A bitwise pass on random inputs is proof enough.
+  EXPECT_EQ(result->verdict, Verdict::kPass);
+  EXPECT_EQ(result->before.nodes, 3);
+  EXPECT_EQ(result->after.nodes, 2);
+  const auto out = Model::load(dir() / "out.onnx");
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(op_types(*out), (std::vector<std::string>{"Relu", "Neg"}));
+  const auto record = read_json_file(dir() / "out.passes.json");
+  ASSERT_TRUE(record.ok());
+  EXPECT_EQ((*record)["names"]["removed"], Json({{"a", "eliminate_identities"}}));
+  EXPECT_EQ((*record)["after"]["sha256"], *sha256_file(dir() / "out.onnx"));
+  EXPECT_EQ((*record)["before"]["sha256"], *sha256_file(dir() / "small.onnx"));
+  EXPECT_THAT(describe(*result), AllOf(HasSubstr("small.onnx -> out.onnx: PASS"),
+                                       HasSubstr("eliminate_identities"), HasSubstr("3 -> 2")));
+}
+
+TEST_F(Optimize, ProofsRunOnGivenTensors) {
+  OptimizeOptions o = options(small());
+  o.inputs = dir() / "inputs.npz";
+  ASSERT_TRUE(write_npz(o.inputs, {{"x", ramp({2, 8})}}).ok());
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kPass);
+  EXPECT_FALSE(result->random_inputs);
+}
+
+TEST_F(Optimize, WithoutProofThereIsNoVerdict) {
+  OptimizeOptions o = options(small());
+  o.proof = ProofLevel::kNone;
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(to_json(*result)["verdict"].is_null());
+  EXPECT_THAT(describe(*result), HasSubstr("not checked"));
+  o.proof = ProofLevel::kWhole;
+  o.force = true;
+  const auto whole = optimize_file(o);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->verdict, Verdict::kPass);
+  EXPECT_TRUE(whole->passes.passes[1].proofs.empty());
+}
+
+TEST_F(Optimize, NamesUnknownPassesAndTheNearest) {
+  OptimizeOptions o = options(small());
+  o.only = {"eliminate_identity"};
+  Status status = fails(o);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("'eliminate_identity'"), HasSubstr("'eliminate_identities'")));
+  o = options(small());
+  o.skip = {"no_such_pass"};
+  EXPECT_EQ(fails(o).code(), StatusCode::kNotFound);
+  o.skip = {"deduplicate_initializers"};
+  EXPECT_THAT(fails(o).message(), HasSubstr("--only does not name it"));
+  o = options(small());
+  o.only = {"sim_float16"};
+  EXPECT_THAT(fails(o).message(), HasSubstr("tenonnx rewrite MODEL --pass sim_float16"));
+}
+
+TEST_F(Optimize, RefusesUnknownOptions) {
+  OptimizeOptions o = options(small());
+  o.options = {{"fold_constants.limit", "1"}};
+  EXPECT_THAT(fails(o).message(),
+              AllOf(HasSubstr("unknown option 'limit'"), HasSubstr("max_bytes")));
+  o.options = {{"fold_constant.max_bytes", "1"}};
+  EXPECT_THAT(fails(o).message(), HasSubstr("belongs to none of the passes"));
+}
+
+TEST_F(Optimize, DoesNotWriteOverTheModelOrWhatIsThere) {
+  OptimizeOptions o = options(small());
+  o.out = dir() / "." / "small.onnx";
+  o.force = true;
+  EXPECT_THAT(optimize_file(o).status().message(), HasSubstr("is the model itself"));
+  o = options(small());
+  ASSERT_TRUE(write_file_atomic(o.out, "mine").ok());
+  EXPECT_EQ(fails(o).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(*read_file(o.out), "mine");
+  o.force = true;
+  EXPECT_TRUE(optimize_file(o).ok());
+}
+
+TEST_F(Optimize, SaysWhereItCannotWrite) {
+  OptimizeOptions o = options(small());
+  o.out = dir() / "missing" / "out.onnx";
+  EXPECT_THAT(fails(o).message(), HasSubstr("there is no directory"));
+  o.out = dir();
+  EXPECT_THAT(fails(o).message(), HasSubstr("is a directory"));
+  o.out = "/proc/out.onnx";
+  EXPECT_THAT(fails(o).message(), HasSubstr("cannot write into '/proc'"));
+}
+
+TEST_F(Optimize, RandomInputsNeedStaticShapes) {
+  const fs::path model = write("dynamic.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,8] x) => (float[N,8] y) { a = Identity (x) y = Relu (a) })");
+  OptimizeOptions o = options(model);
+  EXPECT_THAT(fails(o).message(), HasSubstr("--input-shape x="));
+  o.input_shapes = {{"x", "2x8"}};
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kPass);
+}
+
+TEST_F(Optimize, AnApproximateRewriteWithoutImagesIsInconclusive) {
+  OptimizeOptions o = options(small());
+  o.only.clear();
+  o.passes = {"sim_float16"};
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+  EXPECT_TRUE(result->written);
+}
+
+TEST_F(Optimize, ExplainsFromTheFile) {
+  const auto text = explain_pass("fold_constants");
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, AllOf(HasSubstr("before: Shape(x)"), HasSubstr("Options: max_bytes"),
+                           HasSubstr("class bitwise, opset 7 to 26")));
+  EXPECT_EQ(explain_pass("fold_constant").status().code(), StatusCode::kNotFound);
+  for (const PassInfo& pass : all_passes())
+    EXPECT_THAT(*explain_pass(pass.name), HasSubstr(std::string(pass.name))) << pass.name;
+}
+
+// The raw export of the example has 3,548 nodes, most of them shape arithmetic.
+TEST_F(Optimize, NoShapeArithmeticRemainsInTheExample) {
+  OptimizeOptions o = options(kExample);
+  o.only.clear();
+  o.proof = ProofLevel::kWhole;
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_NE(result->verdict, Verdict::kFail) << describe(*result);
+  const auto out = Model::load(o.out);
+  ASSERT_TRUE(out.ok());
+  auto counts = op_counts(*out);
+  for (const char* op : {"Shape", "ConstantOfShape", "Range", "Constant", "Identity"})
+    EXPECT_EQ(counts[op], 0) << op;
+  const GraphIndex index(out->proto().graph());
+  for (const auto& node : out->proto().graph().node())
+    if (node.op_type() == "Expand")
+      EXPECT_TRUE(index.find(node.input(1))->is_initializer()) << node.name();
+}
+
+}  // namespace
+}  // namespace tenonnx

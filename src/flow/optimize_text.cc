@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include <algorithm>
+#include <map>
+
+#include "base/status.h"
+#include "flow/optimize.h"
+#include "flow/result_text.h"
+#include "flow/split.h"
+#include "passes/explain.h"
+#include "passes/proof_floor.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::size_t kMostSkipped = 5;
+
+Json size_json(const GraphSize& size) {
+  return {{"nodes", size.nodes}, {"bytes", size.bytes}, {"sha256", size.sha256}};
+}
+
+// The proof of all rounds whose worst check is nearest to its limit; nullptr where there is none.
+const PassProof* hardest(const PassRun& run) {
+  const PassProof* worst = nullptr;
+  for (const PassProof& proof : run.proofs) {
+    if (worst == nullptr || (proof.verdict == Verdict::kFail && worst->verdict != Verdict::kFail) ||
+        severity(proof.worst) > severity(worst->worst))
+      worst = &proof;
+  }
+  return worst;
+}
+
+std::string coverage(const PassRun& run) {
+  int regions = 0, captured = 0, made = 0, context = 0;
+  for (const PassProof& proof : run.proofs) {
+    regions += proof.regions;
+    captured = std::max(captured, proof.captured_inputs);
+    made += proof.made_inputs;
+    context += proof.with_context;
+  }
+  std::string text = fmt::format("{} regions on {} real, {} made", regions, captured, made);
+  if (context > 0) text += fmt::format(" ({} with the nodes before)", context);
+  return text;
+}
+
+std::vector<std::string> row_of(const PassRun& run, bool proved) {
+  std::vector<std::string> row = {
+      std::string(run.pass->name), std::string(to_string(run.pass->exactness)),
+      fmt::format("{}", run.applied), fmt::format("{}", run.skipped.size()),
+      run.applied > 0 ? fmt::format("{} -> {}", run.nodes_before, run.nodes_after) : ""};
+  if (!proved) return row;
+  const PassProof* proof = hardest(run);
+  if (proof == nullptr) {
+    row.insert(row.end(), {run.undone ? "FAIL" : "", "", "", ""});
+    return row;
+  }
+  const bool measured = proof->worst.value == proof->worst.value;
+  row.push_back(std::string(to_string(run.verdict)));
+  row.push_back(measured ? fmt::format("{:.3g}", proof->worst.value) : "-");
+  row.push_back(measured ? fmt::format("<= {:.3g}", proof->worst.limit.value) : "");
+  row.push_back(coverage(run));
+  return row;
+}
+
+std::string failures_text(const PassRun& run) {
+  std::string out;
+  for (const PassProof& proof : run.proofs) {
+    for (const RegionFailure& failure : proof.failures) {
+      out +=
+          fmt::format("  {}: on {}: {}\n", run.pass->name, failure.input, to_text(failure.check));
+      if (!failure.before.empty())
+        out += fmt::format("    before: {}\n", fmt::join(failure.before, ", "));
+      if (!failure.after.empty())
+        out += fmt::format("    after:  {}\n", fmt::join(failure.after, ", "));
+      if (!failure.minimal_case.empty())
+        out += fmt::format("    case:   {}\n", failure.minimal_case.string());
+    }
+  }
+  return out;
+}
+
+std::string skipped_text(const PassRun& run) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const Refusal& refusal : run.skipped) by_reason[refusal.reason].push_back(refusal.node);
+  std::string out;
+  for (const auto& [reason, nodes] : by_reason)
+    out += fmt::format("  {}: {}: {}{}\n", run.pass->name, reason, nodes.front(),
+                       nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : "");
+  return out;
+}
+
+}  // namespace
+
+Json to_json(const OptimizeResult& result) {
+  Json passes = Json::array();
+  for (const PassRun& run : result.passes.passes) {
+    Json sites = Json::array(), skipped = Json::array(), proofs = Json::array();
+    for (const Site& site : run.sites) sites.push_back({{"node", site.node}, {"what", site.what}});
+    for (const Refusal& refusal : run.skipped)
+      skipped.push_back({{"node", refusal.node}, {"reason", refusal.reason}});
+    for (const PassProof& proof : run.proofs) proofs.push_back(to_json(proof));
+    const bool proved = !run.proofs.empty() || run.undone;
+    passes.push_back({{"name", run.pass->name},
+                      {"class", to_string(run.pass->exactness)},
+                      {"applied", run.applied},
+                      {"rounds", run.rounds},
+                      {"nodes_before", run.nodes_before},
+                      {"nodes_after", run.nodes_after},
+                      {"seconds", json_number(run.seconds)},
+                      {"verdict", proved ? Json(to_string(run.verdict)) : Json()},
+                      {"undone", run.undone},
+                      {"problem", run.problem},
+                      {"sites", std::move(sites)},
+                      {"skipped", std::move(skipped)},
+                      {"proofs", std::move(proofs)},
+                      {"task_gate", to_json(std::span<const Check>(run.gate))}});
+  }
+  Json versions = Json::object();
+  for (const auto& [name, value] : result.versions) versions[name] = value;
+  const bool checked = result.proof != ProofLevel::kNone;
+  return {{"schema_version", 1},
+          {"model", result.model},
+          {"out", result.out},
+          {"written", result.written},
+          {"verdict", checked ? Json(to_string(result.verdict)) : Json()},
+          {"proof", to_string(result.proof)},
+          {"inputs", result.inputs},
+          {"random_inputs", result.random_inputs},
+          {"before", size_json(result.before)},
+          {"after", size_json(result.after)},
+          {"rounds", result.passes.rounds},
+          {"passes", std::move(passes)},
+          {"whole", to_json(std::span<const Check>(result.whole.checks))},
+          {"names", to_json(result.passes.names)},
+          {"notes", result.notes},
+          {"versions", std::move(versions)},
+          {"pass_seconds", json_number(result.passes.seconds)},
+          {"seconds", json_number(result.seconds)}};
+}
+
+std::string describe(const OptimizeResult& result) {
+  const bool checked = result.proof != ProofLevel::kNone;
+  const bool proved = result.proof == ProofLevel::kRegions;
+  std::string out =
+      fmt::format("{} -> {}: {}\n\n  {} -> {} nodes, {} -> {}, {} round{}\n", result.model,
+                  result.out, checked ? to_string(result.verdict) : "not checked (--proof none)",
+                  result.before.nodes, result.after.nodes, spell_bytes(result.before.bytes),
+                  result.written ? spell_bytes(result.after.bytes) : "not written",
+                  result.passes.rounds, result.passes.rounds == 1 ? "" : "s");
+  if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
+  std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "skipped", "nodes"}};
+  if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "over"});
+  std::string idle, failures, skipped;
+  for (const PassRun& run : result.passes.passes) {
+    failures += failures_text(run);
+    if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
+    skipped += skipped_text(run);
+    if (run.applied == 0 && !run.undone) {
+      idle += fmt::format("{}{}", idle.empty() ? "" : ", ", run.pass->name);
+      if (!run.problem.empty()) idle += fmt::format(" ({})", run.problem);
+      continue;
+    }
+    rows.push_back(row_of(run, proved));
+  }
+  if (rows.size() > 1) out += "\n" + aligned(rows, "  ");
+  if (!idle.empty()) out += fmt::format("\n  nothing to do: {}\n", idle);
+  if (!failures.empty()) out += "\nfailed\n" + failures;
+  if (!skipped.empty()) {
+    std::size_t lines = 0, at = 0;
+    while (at != std::string::npos && lines < kMostSkipped) {
+      at = skipped.find('\n', at);
+      if (at != std::string::npos) ++at;
+      ++lines;
+    }
+    out += "\nskipped\n" + skipped.substr(0, at);
+    if (at != std::string::npos && at < skipped.size()) out += "  ... all of them with --json\n";
+  }
+  if (checked) out += "\n" + checks_table(result.whole.checks);
+  for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
+  if (!result.written)
+    out +=
+        "\nNothing was written: the whole graph failed its check. --proof regions says which pass "
+        "it was.\n";
+  return out;
+}
+
+std::string list_passes() {
+  std::vector<std::vector<std::string>> rows = {
+      {"pass", "stage", "opset", "class", "what it does"}};
+  for (const PassInfo& pass : all_passes())
+    rows.push_back({std::string(pass.name), std::string(to_string(pass.stage)),
+                    fmt::format("{}-{}", pass.min_opset, pass.max_opset),
+                    std::string(to_string(pass.exactness)), std::string(pass.summary)});
+  return aligned(rows, "");
+}
+
+Json passes_json() {
+  Json passes = Json::array();
+  for (const PassInfo& pass : all_passes())
+    passes.push_back({{"name", pass.name},
+                      {"stage", to_string(pass.stage)},
+                      {"min_opset", pass.min_opset},
+                      {"max_opset", pass.max_opset},
+                      {"class", to_string(pass.exactness)},
+                      {"summary", pass.summary}});
+  return {{"schema_version", 1}, {"passes", std::move(passes)}};
+}
+
+Result<std::string> explain_pass(std::string_view name) {
+  TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
+  return fmt::format("{}\nStage {}, class {}, opset {} to {}.\n", pass_comment(pass->name),
+                     to_string(pass->stage), to_string(pass->exactness), pass->min_opset,
+                     pass->max_opset);
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/whole_check.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+
+#include "base/status.h"
+#include "flow/comparison.h"
+#include "flow/segments.h"
+#include "metrics/tensor_error.h"
+#include "passes/proof_floor.h"
+#include "passes/proof_inputs.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+bool has_selection(const Model& model) {
+  static const std::set<std::string_view> kSelect = {"TopK", "ArgMax", "ArgMin",
+                                                     "NonMaxSuppression", "NonZero"};
+  const auto& nodes = model.proto().graph().node();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const auto& node) { return kSelect.contains(node.op_type()); });
+}
+
+class Whole {
+ public:
+  Whole(const Model& before, const Model& after, PassClass exactness, const TensorInputs& inputs,
+        const Contract* contract, const LoadOptions& load)
+      : before_(before),
+        after_(after),
+        exactness_(exactness),
+        inputs_(inputs),
+        contract_(contract),
+        load_(load),
+        executor_(make_cpu_executor()),
+        comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
+                                                         : TaskGates::cpu_reexport(),
+                    output_names(before)) {
+    load_.optimization = Optimization::kDisabled;
+    load_.profile = false;
+  }
+
+  Result<WholeCheck> run() {
+    TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(before_, load_));
+    TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
+    for (std::size_t k = 0; k < inputs_.size(); ++k) {
+      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
+      TENONNX_RETURN_IF_ERROR(add(input));
+    }
+    WholeCheck result;
+    result.checks = checks();
+    result.verdict = overall_verdict(result.checks);
+    return result;
+  }
+
+ private:
+  static std::vector<std::string> output_names(const Model& model) {
+    std::vector<std::string> names;
+    for (const TensorInfo& info : model.outputs()) names.push_back(info.name);
+    return names;
+  }
+
+  bool by_task() const { return contract_ != nullptr && inputs_.images() != nullptr; }
+
+  Status add(const ReferenceInput& input) {
+    TENONNX_ASSIGN_OR_RETURN(Observation was, run_whole(*graph_before_, input.tensors));
+    TENONNX_ASSIGN_OR_RETURN(Observation is, run_whole(*graph_after_, input.tensors));
+    std::int64_t differing = 0;
+    for (const auto& [name, tensor] : was.outputs) {
+      const auto other = is.outputs.find(name);
+      if (other == is.outputs.end()) return Internal("the new graph lacks the output '{}'", name);
+      auto identity = compare_identical(tensor, other->second);
+      const std::int64_t count = identity.ok() ? identity->differing : tensor.size();
+      if (count > 0 && differing_ + differing == 0)
+        first_ = fmt::format("first in '{}' of '{}'", name, input.name);
+      differing += count;
+    }
+    differing_ += differing;
+    if (exactness_ == PassClass::kBitwise) return {};
+    if (by_task()) {
+      TENONNX_RETURN_IF_ERROR(decode(*contract_, input, was));
+      if (const Status status = decode(*contract_, input, is); !status.ok()) {
+        broken_ = fmt::format("'{}': {}", input.name, status.message());
+        return {};
+      }
+      return comparison_.add(input.name, was, is);
+    }
+    if (differing == 0 || exactness_ == PassClass::kApproximate) return {};
+    return add_floor(input, was, is);
+  }
+
+  Status add_floor(const ReferenceInput& input, const Observation& was, const Observation& is) {
+    if (graph_optimized_ == nullptr) {
+      LoadOptions load = load_;
+      load.optimization = Optimization::kAll;
+      TENONNX_ASSIGN_OR_RETURN(graph_optimized_, executor_->load(before_, load));
+    }
+    TENONNX_ASSIGN_OR_RETURN(const Observation disturbed,
+                             run_whole(*graph_before_, disturb(input.tensors, kSeed)));
+    TENONNX_ASSIGN_OR_RETURN(const Observation optimized,
+                             run_whole(*graph_optimized_, input.tensors));
+    for (const auto& [name, tensor] : was.outputs) {
+      const std::vector<Tensor> others = {disturbed.outputs.at(name), optimized.outputs.at(name)};
+      TENONNX_ASSIGN_OR_RETURN(const OutputFloor floor, output_floor(tensor, others));
+      TENONNX_ASSIGN_OR_RETURN(auto checks,
+                               algebraic_checks(name, tensor, is.outputs.at(name), floor));
+      for (Check& check : checks) {
+        check.note = fmt::format("largest in '{}'", input.name);
+        const auto [it, inserted] = worst_.try_emplace(check.name, check);
+        if (!inserted && severity(check) > severity(it->second)) it->second = check;
+      }
+    }
+    return {};
+  }
+
+  std::vector<Check> checks() const {
+    const std::string over = fmt::format("over {}", inputs_.description());
+    if (inputs_.size() == 0) return {inconclusive_check("whole graph", "there are no inputs")};
+    if (differing_ == 0)
+      return {make_check("whole graph: differing elements", 0, Comparison::kAtMost,
+                         {0, "identical element by element"}, over)};
+    if (exactness_ == PassClass::kBitwise)
+      return {make_check("whole graph: differing elements", static_cast<double>(differing_),
+                         Comparison::kAtMost, {0, "class bitwise: every bit"}, first_)};
+    std::vector<Check> out;
+    if (!broken_.empty())
+      out.push_back(make_check("whole graph: decodes", 1, Comparison::kAtMost,
+                               {0, "as before the passes"}, broken_));
+    if (by_task()) {
+      for (Check& check : comparison_.checks(false)) {
+        check.name = "whole graph: " + check.name;
+        out.push_back(std::move(check));
+      }
+      return out;
+    }
+    if (exactness_ == PassClass::kApproximate)
+      return {inconclusive_check("whole graph",
+                                 "another model: needs the task gate; give --images "
+                                 "of a model with a contract")};
+    const bool selects = has_selection(before_);
+    for (const auto& [name, check] : worst_) {
+      Check copy = check;
+      copy.name = "whole graph: " + name;
+      if (copy.verdict == Verdict::kFail && selects) {
+        copy.verdict = Verdict::kInconclusive;
+        copy.note +=
+            "; behind a selection rows may change places: give --images of a model with a "
+            "contract";
+      }
+      out.push_back(std::move(copy));
+    }
+    return out;
+  }
+
+  const Model& before_;
+  const Model& after_;
+  const PassClass exactness_;
+  const TensorInputs& inputs_;
+  const Contract* contract_;
+  LoadOptions load_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_;
+  ChainComparison comparison_;
+  std::int64_t differing_ = 0;
+  std::string first_, broken_;
+  std::map<std::string, Check> worst_;
+};
+
+}  // namespace
+
+Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
+                               const TensorInputs& inputs, const Contract* contract,
+                               const LoadOptions& load) {
+  return Whole(before, after, exactness, inputs, contract, load).run();
+}
+
+}  // namespace tenonnx

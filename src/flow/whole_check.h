@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// The last check of changed graphs: the whole graph before all passes against the whole graph
+// after them, on the real inputs, on the cpu with optimisation disabled.
+//
+//   only bitwise passes    every output identical bit for bit
+//   algebraic or bounded   every output within the noise floor of the graph before (proof_floor.h);
+//                          where a contract says what the outputs mean and there are images, the
+//                          gates of a cpu re-export decide instead: past a selection rows change
+//                          places, which is no error
+//   approximate            the task's gates of a part on a device, with images; else INCONCLUSIVE
+//
+// Random inputs: scores are nearly tied, so what is selected says nothing. An output of a graph
+// with a selection that leaves the floor is INCONCLUSIVE then, not FAIL.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "flow/tensor_inputs.h"
+#include "metrics/limit.h"
+#include "model/model.h"
+#include "ort/executor.h"
+#include "passes/runner.h"
+#include "tenonnx/contract.h"
+
+namespace tenonnx {
+
+struct WholeCheck {
+  std::vector<Check> checks;
+  Verdict verdict = Verdict::kInconclusive;
+};
+
+// `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
+Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
+                               const TensorInputs& inputs, const Contract* contract,
+                               const LoadOptions& load);
+
+}  // namespace tenonnx
