@@ -39,10 +39,10 @@
 
 #include "base/status.h"
 #include "model/graph.h"
-#include "model/guarded_schemas.h"
 #include "model/tensor_proto.h"
 #include "passes/edit.h"
 #include "passes/opset_adapters.h"
+#include "passes/opset_schemas.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 
@@ -58,50 +58,6 @@ std::int64_t ir_version_for(std::int64_t opset) {
   for (const auto& [first, ir] : kFirst)
     if (opset >= first) return ir;
   return 7;
-}
-
-const onnx::OpSchema* schema_at(const std::string& op, std::int64_t version) {
-  return guarded_schemas().GetSchema(op, static_cast<int>(version), "");
-}
-
-bool same_parameters(const std::vector<onnx::OpSchema::FormalParameter>& a,
-                     const std::vector<onnx::OpSchema::FormalParameter>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.GetName() == y.GetName() && x.GetOption() == y.GetOption() &&
-           x.GetTypeStr() == y.GetTypeStr() && x.GetIsHomogeneous() == y.GetIsHomogeneous();
-  });
-}
-
-// All but the types that are allowed.
-bool same_signature(const onnx::OpSchema& a, const onnx::OpSchema& b) {
-  if (a.attributes().size() != b.attributes().size()) return false;
-  for (const auto& [name, attribute] : a.attributes()) {
-    const auto other = b.attributes().find(name);
-    if (other == b.attributes().end() || other->second.type != attribute.type ||
-        other->second.required != attribute.required ||
-        other->second.default_value.SerializeAsString() !=
-            attribute.default_value.SerializeAsString())
-      return false;
-  }
-  return same_parameters(a.inputs(), b.inputs()) && same_parameters(a.outputs(), b.outputs());
-}
-
-// The formal parameter of an actual one; a variadic parameter, always last, takes the rest.
-const onnx::OpSchema::FormalParameter* formal(
-    const std::vector<onnx::OpSchema::FormalParameter>& formals, int index) {
-  if (formals.empty()) return nullptr;
-  return &formals[std::min(static_cast<std::size_t>(index), formals.size() - 1)];
-}
-
-bool takes(const onnx::OpSchema::FormalParameter& parameter, const std::string& type) {
-  return std::any_of(parameter.GetTypes().begin(), parameter.GetTypes().end(),
-                     [&](const std::string* t) { return *t == type; });
-}
-
-bool takes_all_of(const onnx::OpSchema::FormalParameter& parameter,
-                  const onnx::OpSchema::FormalParameter& other) {
-  return std::all_of(other.GetTypes().begin(), other.GetTypes().end(),
-                     [&](const std::string* t) { return takes(parameter, *t); });
 }
 
 // The graph that is being converted and those around it.
@@ -303,8 +259,8 @@ class Converter final : public AdaptContext {
     const auto check = [&](const auto& names, const auto& old_formals,
                            const auto& formals) -> Adapted {
       for (int i = 0; i < names.size(); ++i) {
-        const auto* parameter = formal(formals, i);
-        const auto* old = formal(old_formals, i);
+        const auto* parameter = formal_parameter(formals, i);
+        const auto* old = formal_parameter(old_formals, i);
         if (names[i].empty() || parameter == nullptr) continue;
         const InferredType* known = type(names[i]);
         if (known == nullptr || known->onnx_type == 0) {

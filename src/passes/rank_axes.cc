@@ -38,6 +38,9 @@ RankCollapser::Why RankCollapser::lower_layer_norm(const onnx::NodeProto& node) 
     return "it normalizes more than the last dimension";
   if (node.output_size() > 1) return "its mean or deviation is used";
   if (in.back() == 1) return "its axis has size 1";
+  for (int i = 1; i < node.input_size(); ++i)
+    if (!node.input(i).empty() && element_count(*shape(node.input(i))) != in.back())
+      return "its scale or bias has another size than its axis";
   Cuts cuts;
   isolate(in, in.size() - 1, cuts);
   const auto form = choose(node.input(0), in, cuts);
