@@ -45,7 +45,30 @@ class SimExecutor : public Executor {
   const std::string address_;
 };
 
+// The cpu with the operators of simulated graphs.
+class CpuWithSimOps : public Executor {
+ public:
+  const std::string& address() const override { return cpu_->address(); }
+
+  Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
+                                            const LoadOptions& options) const override {
+    TENONNX_RETURN_IF_ERROR(onnxruntime().status());
+    SessionSetup setup;
+    setup.custom_ops.push_back(make_sim_ops());
+    return load_session(model, options, setup);
+  }
+
+  std::vector<std::pair<std::string, std::string>> versions() const override {
+    return cpu_->versions();
+  }
+
+ private:
+  const std::unique_ptr<Executor> cpu_ = make_cpu_executor();
+};
+
 }  // namespace
+
+std::unique_ptr<Executor> make_cpu_with_sim_ops() { return std::make_unique<CpuWithSimOps>(); }
 
 Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic) {
   Model simulated = model.clone();

@@ -20,4 +20,7 @@ Result<std::unique_ptr<Executor>> make_sim_executor(const Device& device);
 // The graph that such an executor runs.
 Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic);
 
+// The cpu, which also runs graphs that the sim_ passes have changed already.
+std::unique_ptr<Executor> make_cpu_with_sim_ops();
+
 }  // namespace tenonnx

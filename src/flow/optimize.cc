@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "adapters/sim.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
@@ -291,7 +292,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   request.progress = options.progress;
   Data data;
   ProofData regions;
-  const auto executor = make_cpu_executor();
+  const auto executor = make_cpu_with_sim_ops();
   std::optional<Model> source;
   std::optional<PassProver> prover;
   if (options.proof != ProofLevel::kNone) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "adapters/sim.h"
 #include "base/status.h"
 #include "flow/comparison.h"
 #include "flow/segments.h"
@@ -40,7 +41,7 @@ class Whole {
         inputs_(inputs),
         contract_(contract),
         load_(load),
-        executor_(make_cpu_executor()),
+        executor_(make_cpu_with_sim_ops()),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {
