@@ -33,7 +33,8 @@
 namespace tenonnx {
 namespace {
 
-constexpr std::size_t kMaxRegion = 256;        // nodes; the largest of the exports has 14
+constexpr std::size_t kMaxRegion = 256;  // nodes; the largest of the exports has 14
+constexpr int kMaxDepth = 16;  // nodes above one of the region, searched for its other operands
 constexpr std::size_t kMaxConstant = 1 << 16;  // bytes of a constant that is transposed anew
 
 constexpr std::array<std::string_view, 37> kUnary = {
@@ -66,7 +67,9 @@ class Region {
     while (!waiting_.empty() && nodes_.size() < kMaxRegion) {
       const int node = *waiting_.begin();
       waiting_.erase(waiting_.begin());
-      if (!nodes_.contains(node) && takes(node)) add_node(node);
+      std::set<int> found;
+      if (nodes_.contains(node) || !takes(node, found, 0)) continue;
+      for (const int index : found) add_node(index);
     }
     find_ends();
   }
@@ -173,17 +176,43 @@ class Region {
            (t->size() == 1 || t->bytes() <= kMaxConstant);
   }
 
-  bool takes(int index) const {
+  // Whether a tensor is one of the region, or follows from Transposes by p alone: then `found`
+  // holds the nodes between.
+  bool reaches(const std::string& name, std::set<int>& found, int depth) const {
+    if (changed(name) || head_of(name) >= 0) return has_rank(name);
+    const int producer = r_.producer(name);
+    return producer >= 0 && depth < kMaxDepth && takes(producer, found, depth + 1);
+  }
+
+  // Whether a node can be of the region; `found` then holds it, and what it needs.
+  bool takes(int index, std::set<int>& found, int depth) const {
+    if (nodes_.contains(index) || found.contains(index)) return true;
+    if (!is_movable(index)) return false;
+    const onnx::NodeProto& node = r_.node(index);
+    const bool all = contains(kElementwise, node.op_type()) || node.op_type() == "Where" ||
+                     node.op_type() == "Concat";
+    for (int k = 0; k < (all ? node.input_size() : 1); ++k) {
+      const std::string& name = node.input(k);
+      if (r_.constant(name) != nullptr) {
+        if (!all || !constant_fits(name) || (node.op_type() == "Concat" && !has_rank(name)))
+          return false;
+      } else if (!reaches(name, found, depth)) {
+        return false;
+      }
+    }
+    // What stands beside the data (bounds, axes) is no tensor of the region.
+    for (int k = 1; k < (all ? 0 : node.input_size()); ++k)
+      if (changed(node.input(k))) return false;
+    found.insert(index);
+    return true;
+  }
+
+  bool is_movable(int index) const {
     const onnx::NodeProto& node = r_.node(index);
     if (!normalized_domain(node.domain()).empty() || node.output_size() != 1) return false;
     if (!has_rank(node.output(0))) return false;
     const std::string_view op = node.op_type();
-    if (contains(kUnary, op)) {
-      // Clip's bounds are inputs of rank 0; they move along as they are.
-      for (int k = 1; k < node.input_size(); ++k)
-        if (changed(node.input(k))) return false;
-      return changed(node.input(0));
-    }
+    if (contains(kUnary, op)) return true;
     if (op == "Softmax" || op == "LogSoftmax") {
       // Before opset 13 Softmax flattens what lies behind its axis.
       if (r_.opset() < 13) return false;
@@ -193,19 +222,10 @@ class Region {
     }
     if (contains(kReductions, op)) {
       if (attribute_or(node, "keepdims", std::int64_t{1}) != 1) return false;
-      return changed(node.input(0)) && ints_of(r_, node, "axes", 1).has_value() &&
-             !ints_of(r_, node, "axes", 1)->empty();
+      const auto axes = ints_of(r_, node, "axes", 1);
+      return axes && !axes->empty();
     }
-    const bool concat = op == "Concat";
-    if (!concat && !contains(kElementwise, op) && op != "Where") return false;
-    for (const std::string& name : node.input()) {
-      if (changed(name) || head_of(name) >= 0) {
-        if (!has_rank(name)) return false;
-      } else if (!constant_fits(name) || (concat && !has_rank(name))) {
-        return false;
-      }
-    }
-    return true;
+    return op == "Concat" || op == "Where" || contains(kElementwise, op);
   }
 
   std::int64_t from_front(std::int64_t axis) const {
