@@ -125,7 +125,7 @@ class ExecGraph final : public LoadedGraph {
     TensorMap named;
     for (std::size_t i = 0; i < inputs_.size(); ++i) named[inputs_[i].name] = inputs[i];
     const std::lock_guard lock(mutex_);
-    const Status status = run_command(named, outputs);
+    Status status = run_command(named, outputs);
     if (status.ok()) return status;
     work_->keep();
     return Status(status.code(), fmt::format("{}\n    Files are kept in '{}'", status.message(),
