@@ -294,6 +294,7 @@ class FilesExecutor final : public Executor {
             "the "
             "name, or remove it",
             recording.names_file.string(), tensor, name.key, nearest_names(tensor, all));
+    if (held.empty()) return none_recorded(model);
     return std::optional(std::move(held));
   }
 
@@ -302,6 +303,22 @@ class FilesExecutor final : public Executor {
   }
 
  private:
+  // Why there is no tensor of the model in every case.
+  Status none_recorded(const Model& model) const {
+    const Recording& recording = shared_->get();
+    std::string outputs;
+    for (const TensorInfo& info : model.outputs())
+      outputs += fmt::format("{}'{}'", outputs.empty() ? "" : ", ", info.name);
+    const std::string first = model.outputs().empty() ? "" : model.outputs().front().name;
+    return NotFound(
+        "no tensor of the model is in every .npz of '{}': {} holds {}, the model's outputs are {}. "
+        "Say which is which in {}: {{\"schema_version\": 1, \"tensors\": {{\"{}\": \"its name "
+        "there\"}}}}",
+        recording.path.string(), recording.cases.front().tensors.path().filename().string(),
+        nearest_names(first, recording.cases.front().tensors.names()), outputs,
+        recording.names_file.string(), first);
+  }
+
   const std::string address_;
   const std::shared_ptr<SharedRecording> shared_;
 };

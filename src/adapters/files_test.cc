@@ -205,6 +205,28 @@ TEST_F(Files, WhatDoesNotFitSaysHowItMay) {
   EXPECT_THAT(with_y(Tensor(DType::kInt8, {1, 2, 1, 3})), HasSubstr("\"zero_point\""));
 }
 
+// As exporters leave it: the model does not say how many rows there are.
+TEST_F(Files, ReshapeWhereTheModelLeavesDimensionsOpen) {
+  const Model open = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n,k,2] x) => (float[n,k,2] y) { y = Relu (x) })");
+  const auto run_with = [&](Shape shape) -> Result<TensorMap> {
+    write("a.npz", {{"y", Tensor(DType::kFloat32, std::move(shape))}});
+    auto executor = make_executor(address());
+    if (!executor.ok()) return executor.status();
+    auto graph = (*executor)->load(open, {});
+    if (!graph.ok()) return graph.status();
+    return (*graph)->run({{"x", Tensor(DType::kFloat32, {1, 3, 2})}});
+  };
+  EXPECT_THAT(run_with({3, 2}).status().message(), HasSubstr("\"reshape\": true"));
+  names(R"({"y": {"key": "y", "reshape": true}})");
+  for (const Shape& shape : {Shape{3, 2}, Shape{1, 1, 3, 2}}) {
+    const auto result = run_with(shape);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(result->at("y").shape(), (Shape{1, 3, 2}));
+  }
+  EXPECT_THAT(run_with({2, 3}).status().message(), HasSubstr("has shape [2,3]"));
+}
+
 TEST_F(Files, ConversionsKeepIntegers) {
   const Model labels = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (int32[2] x) => (int32[2] y) { y = Add (x, x) })");
@@ -276,6 +298,15 @@ TEST_F(Files, TheTensorsThatCanBeAskedFor) {
   ASSERT_TRUE(recorded.ok()) << recorded.status().message();
   ASSERT_TRUE(recorded->has_value());
   EXPECT_THAT(**recorded, ElementsAre("a", "y", "s"));  // in the graph's order
+  // Nothing of it has a name of the model's.
+  fs::remove(dir_ / "names.json");
+  write("a.npz", {{"out_0", x(1)}, {"out_1", x(1)}});
+  executor = make_executor(address());
+  EXPECT_THAT((*executor)->recorded_tensors(model_).status().message(),
+              AllOf(HasSubstr("a.npz holds 'out_0', 'out_1'"), HasSubstr("outputs are 'y', 's'"),
+                    HasSubstr("names.json")));
+  write("a.npz", tensors);
+  names(R"({"a": "Add_0"})");
   // Only what every case holds.
   tensors.erase("s");
   tensors["x"] = x(2);

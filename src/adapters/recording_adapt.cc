@@ -16,6 +16,23 @@
 namespace tenonnx {
 namespace {
 
+Shape without_ones(Shape shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
+// The model's shape for an array of the shape `got` with as many elements; where the model leaves
+// dimensions open, `got` with dimensions of 1 put or left out in front. `got` where neither fits.
+Shape reshaped_to(const Shape& got, const TensorInfo& info) {
+  if (!info.has_rank) return got;
+  if (element_count(info.shape) >= 0)
+    return element_count(info.shape) == element_count(got) ? info.shape : got;
+  Shape shape = got;
+  while (shape.size() > info.shape.size() && shape.front() == 1) shape.erase(shape.begin());
+  while (shape.size() < info.shape.size()) shape.insert(shape.begin(), 1);
+  return shape_fits(shape, info) ? shape : got;
+}
+
 Shape permuted(const Shape& shape, const std::vector<std::int64_t>& axes) {
   Shape out;
   for (const std::int64_t axis : axes) out.push_back(shape[static_cast<std::size_t>(axis)]);
@@ -125,13 +142,8 @@ std::string shape_hint(const Shape& got, const TensorInfo& info) {
              "in "
              "names.json";
   }
-  const auto without_ones = [](Shape shape) {
-    std::erase(shape, 1);
-    return shape;
-  };
-  TensorInfo squeezed = info;
-  squeezed.shape = without_ones(info.shape);
-  if (shape_fits(without_ones(got), squeezed))
+  const Shape reshaped = reshaped_to(got, info);
+  if (shape_fits(reshaped, info) && without_ones(reshaped) == without_ones(got))
     return "add \"reshape\": true to its entry in names.json";
   if (element_count(got) == element_count(info.shape))
     return "as many elements in another order of axes? Give \"transpose\" in its entry of "
@@ -163,10 +175,8 @@ Result<Tensor> adapt(const Tensor& array, const RecordedName* entry, const Tenso
           where, to_string(tensor.shape()), entry->transpose.size());
     tensor = transposed(tensor, entry->transpose);
   }
-  if (entry != nullptr && entry->reshape && !shape_fits(tensor.shape(), info) &&
-      element_count(info.shape) >= 0) {
-    auto reshaped = tensor.reshaped(info.shape);
-    if (reshaped.ok()) tensor = std::move(reshaped).value();
+  if (entry != nullptr && entry->reshape && !shape_fits(tensor.shape(), info)) {
+    TENONNX_ASSIGN_OR_RETURN(tensor, tensor.reshaped(reshaped_to(tensor.shape(), info)));
   }
   if (info.dtype != DType::kUndefined && tensor.dtype() != info.dtype) {
     if (entry == nullptr || !entry->convert)
