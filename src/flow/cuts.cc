@@ -34,6 +34,9 @@ std::string spell_size(std::int64_t bytes) {
   return bytes < 0 ? "not known" : spell_bytes(static_cast<std::uint64_t>(bytes));
 }
 
+constexpr std::size_t kColumns = 100;   // of the table
+constexpr std::size_t kLeastName = 12;  // of them for a name, whatever the figures take
+
 // The end of a name says more than its beginning: scopes come first.
 std::string shortened(const std::string& name, std::size_t width) {
   if (name.size() <= width) return name;
@@ -121,26 +124,36 @@ std::string describe(const CutDescription& cut) {
 
 std::string describe(const CutList& list) {
   std::vector<std::vector<std::string>> rows = {
-      {"", "width", "elements", "size", "before", "behind", "sampl", "select", "norm", "tensors"}};
+      {"", "width", "elements", "size", "before", "behind", "sampl", "select", "norm"}};
   std::string notes;
-  constexpr std::size_t kNameWidth = 38;  // what 100 columns leave
   for (const CutCandidate& candidate : list.found.candidates) {
     const CutDescription& cut = candidate.cut;
-    const std::string more =
-        cut.tensors.size() > 1 ? fmt::format(" +{}", cut.tensors.size() - 1) : "";
     rows.push_back(
         {candidate.mark == "alternative" ? "other" : candidate.mark,
          std::to_string(cut.tensors.size()), cut.elements < 0 ? "?" : grouped(cut.elements),
          cut.bytes < 0 ? "?" : spell_size(cut.bytes), std::to_string(cut.nodes_before),
          std::to_string(cut.nodes_behind), std::to_string(cut.sampling_behind),
-         std::to_string(cut.selections_behind), std::to_string(cut.normalizations_behind),
-         shortened(cut.tensors[0].name, kNameWidth - more.size()) + more});
+         std::to_string(cut.selections_behind), std::to_string(cut.normalizations_behind)});
     if (candidate.mark.empty()) continue;
     notes += fmt::format("\n{}: {}; {}\n", candidate.mark == "auto" ? "auto" : "other",
                          candidate.kind, candidate.reason);
     for (const TensorInfo& info : cut.tensors)
       notes += fmt::format("  {} {:<18} {}\n", to_string(info.dtype),
                            info.has_rank ? to_string(info.shape) : "shape not known", info.name);
+  }
+  // The names get what is left of the line.
+  const std::string figures = aligned(rows, "");
+  std::size_t used = 0;
+  for (std::size_t begin = 0, end; begin < figures.size(); begin = end + 1) {
+    end = figures.find('\n', begin);
+    used = std::max(used, end - begin);
+  }
+  const std::size_t width = kColumns - std::min(used + 2, kColumns - kLeastName);
+  rows[0].emplace_back("tensors");
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto& tensors = list.found.candidates[i - 1].cut.tensors;
+    const std::string more = tensors.size() > 1 ? fmt::format(" +{}", tensors.size() - 1) : "";
+    rows[i].push_back(shortened(tensors[0].name, width - more.size()) + more);
   }
   std::string out = list.found.candidates.empty()
                         ? "no place where few tensors separate the image from the outputs\n"

@@ -14,7 +14,9 @@
 
 #include "base/npy.h"
 #include "base/temporary_directory.h"
+#include "contract/contract.h"
 #include "device/device.h"
+#include "eval/shapes.h"
 #include "flow/result_text.h"
 #include "flow/verify.h"
 #include "model/parse_for_test.h"
@@ -300,6 +302,67 @@ TEST_F(Deploy, WithoutAContractItIsGuessedAndTheGraphStaysWhole) {
               AllOf(HasSubstr("THE CONTRACT IS A GUESS"),
                     HasSubstr("input 'images' is RGB / 255 without mean and std")));
   EXPECT_THAT(to_json(*result)["notes"].dump(), HasSubstr("contract guessed: input 'images'"));
+}
+
+// The automatic cut is the one that the example's contract names.
+TEST_F(Deploy, TheCutMayBeFoundAutomatically) {
+  DeployOptions o = options();
+  o.cut = "auto";
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_THAT(result->cut_origin, AllOf(HasSubstr("automatic cut (features; "),
+                                        HasSubstr("behind it 12 sampling sites, 3 selections")));
+  const auto contract = read_contract(kModel.parent_path() / "shapes_deimv2.contract.json");
+  ASSERT_TRUE(contract.ok());
+  ASSERT_EQ(result->boundaries.size(), contract->cut.size());
+  for (std::size_t i = 0; i < contract->cut.size(); ++i)
+    EXPECT_EQ(result->boundaries[i].source, contract->cut[i]);
+  EXPECT_EQ(result->tried.size(), 1u);
+}
+
+// Nobody names a cut, and float16 breaks the decoder of this model: the cut saves it.
+TEST_F(Deploy, WhereTheWholeGraphFailsTheAutomaticCutIsTried) {
+  fs::copy_file(kModel.parent_path() / "shapes_deimv2_fragile.onnx", temporary_.path() / "m.onnx");
+  const fs::path images = temporary_.path() / "images";
+  fs::create_directory(images);
+  for (const std::uint64_t seed : {1'000'000, 1'000'001}) {
+    const ShapesImage image = make_shapes_image(seed);
+    std::ofstream(images / (std::to_string(seed) + ".ppm"), std::ios::binary)
+        << "P6 160 160 255\n"
+        << std::string(image.rgb.begin(), image.rgb.end());
+  }
+  DeployOptions o = options();
+  o.model = temporary_.path() / "m.onnx";
+  o.target = "sim-htp";
+  o.images = images;
+  const auto result = deploy(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result->tried.size(), 2u) << describe(*result);
+  EXPECT_EQ(result->tried[0].origin, "whole graph (nothing names a cut)");
+  EXPECT_EQ(result->tried[0].verdict, "FAIL");
+  EXPECT_FALSE(result->tried[0].failed.empty());
+  EXPECT_NE(result->tried[1].verdict, "FAIL") << describe(*result);
+  EXPECT_TRUE(result->tried[1].failed.empty()) << describe(*result);
+  EXPECT_EQ(result->boundaries.size(), 3u);
+  EXPECT_THAT(describe(*result),
+              AllOf(HasSubstr("tried: whole graph (nothing names a cut): FAIL ("),
+                    HasSubstr("tried: automatic cut (features; ")));
+  const auto package = read_package(package_);
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  ASSERT_EQ(package->segments.size(), 2u);
+  EXPECT_FALSE(fs::exists(package_ / "model.onnx"));
+  const Json tried = package->settings["tried"];
+  ASSERT_EQ(tried.size(), 2u);
+  EXPECT_EQ(tried[0]["verdict"], "FAIL");
+
+  // Who asks for the whole graph gets it, and its failure.
+  o.cut = "none";
+  o.force = true;
+  const auto whole = deploy(o);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole->manifest.verdict, "FAIL");
+  EXPECT_EQ(whole->tried.size(), 1u);
+  EXPECT_TRUE(whole->boundaries.empty());
 }
 
 TEST_F(Deploy, LabelsBesideTheImagesAreLeftOutWhereAGuessedContractNamesNoClasses) {

@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "base/temporary_directory.h"
+#include "contract/contract.h"
+#include "flow/cuts.h"
 #include "model/parse_for_test.h"
 #include "ort/executor.h"
 
@@ -167,6 +171,75 @@ TEST(SpellBytes, PicksTheUnit) {
   EXPECT_EQ(spell_bytes(800), "800 bytes");
   EXPECT_EQ(spell_bytes(102400), "100 KiB");
   EXPECT_EQ(spell_bytes(6451200), "6.15 MiB");  // 1,612,800 float32, the article's boundary
+}
+
+TEST_F(Split, WithoutAnAutomaticCutItSaysWhyAndWritesNothing) {
+  const auto report = split_file(request({"auto"}));
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.status().message(),
+              AllOf(HasSubstr("toy.onnx"), HasSubstr("no automatic cut: "),
+                    HasSubstr("no layer with weights"), HasSubstr("split MODEL --list")));
+  EXPECT_FALSE(fs::exists(temporary_.path() / "parts"));
+}
+
+TEST(SplitExample, TheAutomaticCutIsDescribed) {
+  const TemporaryDirectory temporary;
+  SplitRequest request;
+  request.model = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
+  request.at = {"auto"};
+  request.out = temporary.path() / "parts";
+  const auto report = split_file(request);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->kind, "features");
+  // 64 channels at 1/8, 1/16 and 1/32 of 160 pixels, float32.
+  EXPECT_EQ(report->cut.elements, 64 * (20 * 20 + 10 * 10 + 5 * 5));
+  EXPECT_EQ(report->cut.bytes, 4 * report->cut.elements);
+  EXPECT_EQ(report->cut.sampling_behind, 12u);
+  EXPECT_EQ(report->cut.selections_behind, 3u);
+  EXPECT_THAT(describe(*report), AllOf(HasSubstr("automatic cut: features; "),
+                                       HasSubstr("33,600 elements, 131 KiB in float32")));
+}
+
+TEST(SplitExample, TheListFitsATerminal) {
+  CutListRequest request;
+  request.model = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
+  const auto list = list_cuts(request);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  std::istringstream lines(describe(*list));
+  int automatic = 0;
+  bool in_table = true;
+  for (std::string line; std::getline(lines, line);) {
+    in_table &= !line.empty();  // below it stand names in full
+    if (in_table) EXPECT_LE(line.size(), 100u) << line;
+    automatic += line.starts_with("auto ");
+  }
+  EXPECT_EQ(automatic, 1);
+}
+
+// Full-size exports (tools/models/export_models.py), folded as every command folds them: the cut
+// that their contracts name. Those of the unfolded ones: src/cut/exports_test.cc.
+TEST(SplitExportsSlow, FoldedExportsHaveTheCutThatTheirContractsName) {
+  const char* cache = std::getenv("TENONNX_CACHE");
+  const char* home = std::getenv("HOME");
+  const fs::path directory = cache != nullptr ? fs::path(cache) / "exports"
+                                              : fs::path(home) / ".cache" / "tenonnx" / "exports";
+  int models = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const auto contract_path = find_contract(entry.path());
+    if (entry.path().extension() != ".onnx" || !contract_path) continue;
+    const auto contract = read_contract(*contract_path);
+    if (!contract.ok() || contract->cut.empty()) continue;
+    SCOPED_TRACE(entry.path().filename().string());
+    auto model = Model::load(entry.path());
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    ASSERT_TRUE(prepare_graph(*model, {}).ok());
+    const auto found = automatic_cut(*model);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found->found.cut->tensors, contract->cut);
+    ++models;
+  }
+  if (models == 0) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
 }
 
 }  // namespace
