@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -53,15 +54,23 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
   }
   Model good = model.clone();
   std::set<std::string> names = computed_names(good.proto().graph());
+  // Passes are functions of the graph: one that found nothing in it finds nothing in it again.
+  std::int64_t version = 0;
+  std::map<const PassRun*, std::int64_t> idle_at;
+  const auto is_idle = [&](const PassRun& run) {
+    const auto it = idle_at.find(&run);
+    return run.undone || (it != idle_at.end() && it->second == version);
+  };
   for (bool changed = true; changed;) {
     changed = false;
+    if (std::all_of(result.passes.begin(), result.passes.end(), is_idle)) break;
     if (++result.rounds > kMaxRounds)
       return Internal(
           "the passes still change the graph after {} rounds: two of them undo each "
           "other's work; leave one out with --skip",
           kMaxRounds);
     for (PassRun& run : result.passes) {
-      if (run.undone) continue;
+      if (is_idle(run)) continue;
       const PassInfo& pass = *run.pass;
       const std::int64_t opset = good.opset();
       if (opset < pass.min_opset || opset > pass.max_opset) {
@@ -98,6 +107,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
         continue;
       }
       if (outcome->applied == 0) {
+        idle_at[&run] = version;
         // Whatever a pass does without saying so is not kept either.
         if (before) good = std::move(*before);
         continue;
@@ -121,6 +131,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
         }
       }
       changed = true;
+      ++version;
       if (run.applied == 0) run.nodes_before = nodes;
       run.nodes_after = count_nodes(good);
       run.applied += outcome->applied;

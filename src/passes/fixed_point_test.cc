@@ -98,7 +98,7 @@ TEST(FixedPoint, RepeatsUntilNothingChanges) {
   EXPECT_EQ(result->rounds, 3);
   const PassRun& run = result->passes[0];
   EXPECT_EQ(run.applied, 2);
-  EXPECT_EQ(run.rounds, 3);
+  EXPECT_EQ(run.rounds, 3);  // the last of them found nothing
   EXPECT_EQ(run.nodes_before, 5);
   EXPECT_EQ(run.nodes_after, 3);
   EXPECT_EQ(run.verdict, Verdict::kPass);
