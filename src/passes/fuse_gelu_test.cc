@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 constexpr const char* kConstants =
     "<float half = {0.5}, float one = {1}, float two = {2}, float three = {3}, "
     "float r = {1.4142135}, float ir = {0.70710678}, float t = {0.79788456}, float c = {0.044715}, "
-    "float[1] quarter = {0.25}, float[1,1] half2 = {0.5}, float bad = {0.7979}>";
+    "float[1] quarter = {0.25}, float[1,1] half2 = {0.5}, float bad = {0.7979}, float bad_cubic = "
+    "{0.0447}>";
 
 Model graph(const std::string& body, int opset = 20, const std::string& type = "float") {
   return model_from_text(
@@ -82,6 +83,9 @@ TEST(FuseGelu, RefusesWrongConstants) {
             "adds 2 to 1 times Erf"},
            {"q = Pow (x, three) k = Mul (q, c) i = Add (x, k) a = Mul (i, bad) e = Tanh (a) "
             "s = Add (e, one) p = Mul (x, s) y = Mul (p, half)",
+            "the argument of Tanh is not sqrt(2/pi)"},
+           {"q = Pow (x, three) k = Mul (q, bad_cubic) i = Add (x, k) a = Mul (i, t) "
+            "e = Tanh (a) s = Add (e, one) p = Mul (x, s) y = Mul (p, half)",
             "the argument of Tanh is not sqrt(2/pi)"}}) {
     Model model = graph(body);
     const PassOutcome outcome = run_pass(model, "fuse_gelu");

@@ -80,6 +80,18 @@ TEST(FuseRmsNormalization, RefusesWhatIsNearlyOne) {
   }
 }
 
+// In a square, the roots of the rows divide the columns without any error of shapes.
+TEST(FuseRmsNormalization, RefusesAMeanThatDropsItsAxis) {
+  Model model = model_from_text(R"(<ir_version: 10, opset_import: ["" : 23]>
+    g (float[4,4] x) => (float[4,4] y) <float eps = {0.001}, int64[1] last = {-1}> {
+      q = Mul (x, x)  v = ReduceMean <keepdims = 0> (q, last)  e = Add (v, eps)  r = Sqrt (e)
+      y = Div (x, r)
+    })");
+  const PassOutcome outcome = run_pass(model, "fuse_rms_normalization");
+  EXPECT_EQ(outcome.applied, 0);
+  EXPECT_THAT(first_reason(outcome), HasSubstr("keepdims 0"));
+}
+
 TEST(FuseRmsNormalization, LeavesLayerNormalization) {
   Model model = graph(
       "m = ReduceMean (x, last) d = Sub (x, m) q = Mul (d, d) v = ReduceMean (q, last) "
