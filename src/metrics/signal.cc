@@ -15,6 +15,8 @@
 namespace tenonnx {
 namespace {
 
+// What rounding leaves of a magnitude at least: half a step of bfloat16, the coarsest type, is 2^-9.
+constexpr double kRounded = 1 - 0x1p-8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Status check_same(const Tensor& reference, const Tensor& candidate) {
@@ -140,7 +142,7 @@ Result<Saturation> count_saturated(const Tensor& reference, const Tensor& candid
           return;
         if (out.beyond++ == 0) out.first_index = i;
         out.max_abs = std::max(out.max_abs, magnitude);
-        if (std::fabs(y) <= ceiling && std::fabs(y) < magnitude) ++out.saturated;
+        if (std::fabs(y) <= ceiling && std::fabs(y) < kRounded * magnitude) ++out.saturated;
       });
   if (!floating) return needs_floats("saturation", reference);
   return out;

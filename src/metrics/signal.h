@@ -43,7 +43,8 @@ struct Saturation {
   std::int64_t beyond = 0;
   double max_abs = 0;  // the largest such magnitude
   std::int64_t first_index = -1;
-  // Of these, those that the candidate holds as a finite number no larger than `ceiling`.
+  // Of these, those that the candidate holds as a smaller number, by more than rounding makes it,
+  // that is no larger than `ceiling`.
   std::int64_t saturated = 0;
 };
 // `largest`: the storage's largest finite magnitude, 65504 for float16; `ceiling`: the largest that

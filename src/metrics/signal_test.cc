@@ -75,7 +75,7 @@ TEST(CountSaturated, TellsClippedValuesFromKeptOnesAndMasks) {
                       floats({1, 89984, -65504, -65504, 131008}), 65504, 131008, masks);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->beyond, 3);  // 90000, -70000, 200000; the mask is none
-  EXPECT_EQ(found->saturated, 3);
+  EXPECT_EQ(found->saturated, 2);  // 89984 is 90000, rounded
   EXPECT_EQ(found->first_index, 1);
   EXPECT_EQ(found->max_abs, 200000);
   // The candidate holds the number itself: nothing was clipped.

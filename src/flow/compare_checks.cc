@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/compare_checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+#include "flow/compare_windows.h"
+
+namespace tenonnx {
+namespace {
+
+bool same_rows(const ComparedSelection& selection) {
+  return selection.agreement && selection.agreement->invalid == 0 &&
+         selection.agreement->same_position == selection.agreement->chosen;
+}
+
+const ComparedTensor* find(const CompareResult& result, const std::string& name) {
+  for (const ComparedTensor& tensor : result.tensors)
+    if (tensor.plan.tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+// How far a score may be off: its tensor's own limit.
+Limit score_limit(const CompareResult& result, const Selection& selection) {
+  const ComparedTensor* scores = find(result, selection.scores);
+  if (scores == nullptr || !scores->figures)  // the model's own input: both sides have the same
+    return {0, "scores that are an input of the model are exact"};
+  const TensorComparison& figures = *scores->figures;
+  const NoiseFloor& floor =
+      figures.storage.max_abs > figures.path.max_abs ? figures.storage : figures.path;
+  return limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
+}
+
+Check judge_selection(const CompareResult& result, const ComparedSelection& one) {
+  if (one.agreement)
+    return selection_check(one.selection.label, *one.agreement, score_limit(result, one.selection));
+  return inconclusive_check(
+      fmt::format("set of {}", one.selection.label),
+      one.selection.scores.empty()
+          ? "what a NonMaxSuppression chooses is not decided by its scores alone"
+          : fmt::format("its scores '{}' or its indices '{}' were not compared",
+                        one.selection.scores, one.selection.indices));
+}
+
+std::string first_of(const CompareResult& result, TensorState state) {
+  for (const ComparedTensor& tensor : result.tensors)
+    if (tensor.plan.state == state)
+      return fmt::format("first '{}': {}", tensor.plan.tensor.name, tensor.plan.why);
+  return {};
+}
+
+void add_coverage(const CompareResult& result, std::vector<Check>& checks) {
+  const std::size_t unmapped = result.count(TensorState::kUnmapped);
+  if (unmapped > 0)
+    checks.push_back(inconclusive_check(
+        "coverage",
+        fmt::format("{} of {} tensors have no counterpart; {}. Give the record of names (--names), "
+                    "or choose tensors that both have (--tensors)",
+                    unmapped, result.tensors.size(), first_of(result, TensorState::kUnmapped))));
+  const auto lost =
+      std::find_if(result.tensors.begin(), result.tensors.end(), [](const ComparedTensor& tensor) {
+        return tensor.plan.is_output && tensor.plan.state == TensorState::kNotRecorded;
+      });
+  if (lost != result.tensors.end())
+    checks.push_back(inconclusive_check(
+        "coverage", fmt::format("the output '{}' was not recorded", lost->plan.tensor.name)));
+}
+
+}  // namespace
+
+void judge_all(CompareResult& result, const CompareSettings& settings, bool reference_recorded) {
+  for (ComparedTensor& tensor : result.tensors) {
+    if (!tensor.figures) continue;
+    judge(*tensor.figures, tensor.plan.tensor.name, settings_for(tensor.plan, settings));
+  }
+  for (ComparedSelection& selection : result.selections)
+    selection.check = judge_selection(result, selection);
+  for (ComparedTensor& tensor : result.tensors) {
+    if (!tensor.figures || tensor.figures->check.verdict != Verdict::kFail ||
+        tensor.figures->error.broken > 0)
+      continue;
+    for (const int s : tensor.plan.behind) {
+      const ComparedSelection& selection = result.selections[static_cast<std::size_t>(s)];
+      const bool matched = !reference_recorded && selection.agreement.has_value();
+      if (matched || same_rows(selection)) continue;
+      tensor.figures->check.verdict = Verdict::kInconclusive;
+      tensor.figures->check.note = fmt::format(
+          "behind {}, whose rows could not be brought together", selection.selection.label);
+      break;
+    }
+  }
+}
+
+std::vector<std::string> order_notes(const CompareResult& result) {
+  // A cosine that differs in the third place is one that a reader would ask about.
+  constexpr double kWorthSaying = 1e-3;
+  std::vector<std::string> notes;
+  for (const ComparedTensor& tensor : result.tensors) {
+    if (!tensor.figures || !tensor.figures->unmatched_cosine) continue;
+    const double matched = tensor.figures->error.cosine.value_or(0);
+    if (*tensor.figures->unmatched_cosine > matched - kWorthSaying) continue;
+    notes.push_back(
+        fmt::format("row by row '{}' would have a cosine of {:.4f}; with the rows that the "
+                    "candidate chose it is "
+                    "{:.6f}: a selection orders them otherwise",
+                    tensor.plan.tensor.name, *tensor.figures->unmatched_cosine, matched));
+  }
+  return notes;
+}
+
+std::vector<Check> compare_checks(const CompareResult& result) {
+  std::vector<Check> checks;
+  std::size_t compared = 0, beyond = 0, broken = 0, unknown = 0;
+  const ComparedTensor* first_broken = nullptr;
+  const ComparedTensor* first_unknown = nullptr;
+  for (const ComparedTensor& tensor : result.tensors) {
+    if (!tensor.figures) continue;
+    ++compared;
+    const TensorComparison& figures = *tensor.figures;
+    if (figures.error.broken > 0 && broken++ == 0) first_broken = &tensor;
+    if (figures.check.verdict == Verdict::kFail) ++beyond;
+    if (figures.check.verdict == Verdict::kInconclusive && unknown++ == 0) first_unknown = &tensor;
+  }
+  std::string note;
+  if (first_broken != nullptr)
+    note =
+        fmt::format("first in '{}' of {}", first_broken->plan.tensor.name, first_broken->plan.node);
+  checks.push_back(make_check("tensors with Inf or NaN where the reference is finite",
+                              static_cast<double>(broken), Comparison::kAtMost,
+                              {0, "no element may overflow"}, note));
+  note.clear();
+  if (const ComparedTensor* first = result.first_beyond())
+    note = fmt::format("first '{}' of {}: {}", first->plan.tensor.name, first->plan.node,
+                       to_text(first->figures->check));
+  checks.push_back(make_check(
+      "tensors beyond their limit", static_cast<double>(beyond), Comparison::kAtMost,
+      {0, fmt::format("of {}, each against {:g} x its own noise floor", compared, result.factor)},
+      note));
+  if (unknown > 0)
+    checks.push_back(inconclusive_check(
+        "tensors that could not be judged",
+        fmt::format("{}; first '{}': {}", unknown, first_unknown->plan.tensor.name,
+                    first_unknown->figures->check.note)));
+  for (const ComparedSelection& selection : result.selections) {
+    const bool used = std::any_of(
+        result.tensors.begin(), result.tensors.end(), [&](const ComparedTensor& tensor) {
+          const auto at = static_cast<int>(&selection - result.selections.data());
+          return tensor.plan.behind.contains(at);
+        });
+    if (used) checks.push_back(selection.check);
+  }
+  for (const ComparedTensor& tensor : result.tensors)
+    if (tensor.figures)
+      checks.insert(checks.end(), tensor.figures->gates.begin(), tensor.figures->gates.end());
+  add_coverage(result, checks);
+  if (result.random_inputs)
+    checks.push_back(inconclusive_check(
+        "inputs", "random values, not images: give --images DIR or --inputs FILE.npz"));
+  return checks;
+}
+
+std::size_t CompareResult::count(TensorState state) const {
+  return static_cast<std::size_t>(
+      std::count_if(tensors.begin(), tensors.end(),
+                    [&](const ComparedTensor& one) { return one.plan.state == state; }));
+}
+
+const ComparedTensor* CompareResult::first_beyond() const {
+  for (const ComparedTensor& tensor : tensors)
+    if (tensor.figures && tensor.figures->check.verdict == Verdict::kFail) return &tensor;
+  return nullptr;
+}
+
+std::vector<const ComparedTensor*> CompareResult::worst() const {
+  std::vector<const ComparedTensor*> out;
+  for (const ComparedTensor& tensor : tensors)
+    if (tensor.figures) out.push_back(&tensor);
+  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) {
+    return a->figures->ratio > b->figures->ratio;
+  });
+  return out;
+}
+
+std::string coverage(const CompareResult& result) {
+  std::string out = fmt::format("compared {} of {} tensors", result.count(TensorState::kCompared),
+                                result.tensors.size());
+  if (const auto fused = result.count(TensorState::kFused))
+    out += fmt::format(", {} fused away", fused);
+  if (const auto n = result.count(TensorState::kNotRecorded))
+    out += fmt::format(", {} not recorded", n);
+  return out + fmt::format(", {} unmapped", result.count(TensorState::kUnmapped));
+}
+
+}  // namespace tenonnx

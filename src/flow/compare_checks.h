@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// What a comparison's figures come to.
+#pragma once
+
+#include <vector>
+
+#include "flow/compare.h"
+
+namespace tenonnx {
+
+// Judges every tensor and every selection that has figures. A tensor behind a selection whose rows
+// could not be brought together fails on nothing: INCONCLUSIVE.
+void judge_all(CompareResult& result, const CompareSettings& settings, bool reference_recorded);
+
+// One check over all tensors, one over Inf and NaN, one a selection; INCONCLUSIVE ones for what was
+// not compared and for random inputs. A failure on random inputs stays one: it is a
+// counter-example.
+std::vector<Check> compare_checks(const CompareResult& result);
+
+// Outputs whose order differs although their rows agree.
+std::vector<std::string> order_notes(const CompareResult& result);
+
+}  // namespace tenonnx

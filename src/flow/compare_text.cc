@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+#include "flow/compare.h"
+#include "flow/result_text.h"
+#include "metrics/signal.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::size_t kListed = 10;
+constexpr std::size_t kColumns = 100;
+constexpr std::size_t kNameWidth = 40;
+
+// The end of a name tells more than its beginning.
+std::string shortened(const std::string& name, std::size_t width) {
+  if (name.size() <= width) return name;
+  return fmt::format("...{}", name.substr(name.size() - (width - 3)));
+}
+
+// Lines of at most kColumns, broken at blanks; the later ones are indented further.
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string out, line(indent, ' ');
+  std::size_t begin = 0;
+  bool empty = true;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!empty && line.size() + 1 + word.size() > kColumns) {
+      out += line + '\n';
+      line = std::string(indent + 2, ' ');
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
+    begin = end + 1;
+  }
+  return out + line + '\n';
+}
+
+std::string figure(double value) { return fmt::format("{:.3g}", value); }
+
+std::vector<std::string> row_of(const ComparedTensor& tensor) {
+  const TensorComparison& figures = *tensor.figures;
+  const TensorError& error = figures.error;
+  const auto sqnr = sqnr_db(error);
+  const bool floats = error.relative_l2.has_value();
+  const double floor = std::max(figures.storage.max_abs, figures.path.max_abs);
+  return {shortened(tensor.plan.tensor.name, kNameWidth),
+          floats ? figure(*error.relative_l2) : fmt::format("{} differ", error.differing),
+          floats ? figure(error.max_abs) : "",
+          floats ? figure(floor) : fmt::format("{}", figures.path_differing),
+          sqnr ? fmt::format("{:.1f}", *sqnr) : "",
+          figure(figures.ratio),
+          std::string(to_string(figures.check.verdict))};
+}
+
+std::string worst_table(const CompareResult& result) {
+  std::vector<std::vector<std::string>> rows = {
+      {"tensor", "rel. L2", "max abs", "floor", "SQNR dB", "ratio", "verdict"}};
+  const auto worst = result.worst();
+  for (std::size_t i = 0; i < worst.size() && i < kListed; ++i) rows.push_back(row_of(*worst[i]));
+  std::string out = "worst tensors, by the ratio of their error to the noise floor\n";
+  return out + aligned(rows, "  ");
+}
+
+std::string checks_text(const CompareResult& result) {
+  std::string out;
+  for (const Check& check : result.checks) {
+    std::string line = fmt::format("{}  {}", to_string(check.verdict), check.name);
+    if (!std::isnan(check.value))
+      line += fmt::format(" {:.4g} {} {:.4g} ({})", check.value, to_string(check.comparison),
+                          check.limit.value, check.limit.origin);
+    if (!check.note.empty()) line += ": " + check.note;
+    out += wrapped(line, 2);
+  }
+  return out;
+}
+
+std::string first_text(const CompareResult& result) {
+  const ComparedTensor* first = result.first_beyond();
+  if (first == nullptr) return {};
+  const TensorComparison& figures = *first->figures;
+  std::string out = "\nfirst beyond its limit, in the order of computation\n";
+  out += wrapped(fmt::format("'{}' of {}, {} {}, on '{}'", first->plan.tensor.name,
+                             first->plan.node, to_string(first->plan.tensor.info.dtype),
+                             to_string(first->plan.tensor.info.shape), figures.worst_input),
+                 2);
+  return out + wrapped(to_text(figures.check), 2);
+}
+
+}  // namespace
+
+std::string describe(const CompareResult& result) {
+  std::string out = fmt::format("{}: {}\n", to_string(result.verdict), coverage(result));
+  out += fmt::format("  reference  {} on {}\n", result.reference, result.ref);
+  out += fmt::format("  candidate  {} on {}\n", result.candidate, result.on);
+  out += fmt::format("  inputs     {}; tensors taken {}; floor in {}, factor {:g}\n\n",
+                     result.inputs, result.taken, to_string(result.storage), result.factor);
+  for (const std::string& line : result.explanations) out += wrapped("cause: " + line, 0);
+  if (!result.explanations.empty()) out += '\n';
+  out += "checks\n" + checks_text(result) + '\n';
+  out += worst_table(result);
+  out += first_text(result);
+  if (!result.notes.empty()) out += '\n';
+  for (const std::string& note : result.notes) out += wrapped("note: " + note, 0);
+  return out;
+}
+
+}  // namespace tenonnx

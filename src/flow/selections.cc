@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/selections.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "model/shapes.h"
+#include "model/tensor_proto.h"
+
+namespace tenonnx {
+namespace {
+
+bool is_used(const GraphIndex& index, const std::string& name) {
+  if (name.empty()) return false;
+  const Value* value = index.find(name);
+  return value != nullptr && (value->is_output || !value->uses.empty());
+}
+
+}  // namespace
+
+std::vector<Selection> find_selections(const Model& model, const GraphIndex& index) {
+  const onnx::GraphProto& graph = model.proto().graph();
+  std::vector<Selection> found;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const onnx::NodeProto& node = graph.node(i);
+    if (!normalized_domain(node.domain()).empty()) continue;
+    Selection one;
+    one.label = node_label(node);
+    one.op_type = node.op_type();
+    one.node = i;
+    if (node.op_type() == "TopK" && node.output_size() == 2) {
+      one.scores = node.input(0);
+      one.indices = node.output(1);
+      if (is_used(index, node.output(0))) one.values = node.output(0);
+      one.spec.axis = static_cast<int>(attribute_or(node, "axis", std::int64_t{-1}));
+      one.spec.largest = attribute_or(node, "largest", std::int64_t{1}) != 0;
+      one.spec.sorted = attribute_or(node, "sorted", std::int64_t{1}) != 0;
+    } else if ((node.op_type() == "ArgMax" || node.op_type() == "ArgMin") &&
+               node.output_size() == 1) {
+      one.scores = node.input(0);
+      one.indices = node.output(0);
+      one.spec.axis = static_cast<int>(attribute_or(node, "axis", std::int64_t{0}));
+      one.spec.largest = node.op_type() == "ArgMax";
+    } else if (node.op_type() == "NonMaxSuppression" && node.output_size() == 1) {
+      one.indices = node.output(0);
+    } else {
+      continue;
+    }
+    if (is_used(index, one.indices)) found.push_back(std::move(one));
+  }
+  return found;
+}
+
+Behind behind_selections(const GraphIndex& index, const std::vector<Selection>& selections) {
+  Behind behind;
+  std::unordered_map<int, int> at;
+  for (std::size_t i = 0; i < selections.size(); ++i) at[selections[i].node] = static_cast<int>(i);
+  const onnx::GraphProto& graph = index.graph();
+  for (int i = 0; i < graph.node_size(); ++i) {
+    std::set<int> reached;
+    const auto add = [&](std::string_view name) {
+      const auto found = behind.find(std::string(name));
+      if (found != behind.end()) reached.insert(found->second.begin(), found->second.end());
+    };
+    for (const std::string& input : graph.node(i).input()) add(input);
+    for (const std::string_view name : index.captures(i)) add(name);
+    if (const auto own = at.find(i); own != at.end()) reached.insert(own->second);
+    if (reached.empty()) continue;
+    for (const std::string& output : graph.node(i).output())
+      if (!output.empty()) behind[output] = reached;
+  }
+  return behind;
+}
+
+Result<Model> force_selections(const Model& model, const std::vector<Selection>& selections,
+                               const std::set<int>& which) {
+  if (which.empty()) return model.clone();
+  if (model.opset() < 11)
+    return Unsupported(
+        "selections are fixed by GatherElements, which opset {} does not have (11 "
+        "or later does)",
+        model.opset());
+  std::vector<std::string> names;
+  for (const int i : which) names.push_back(selections[static_cast<std::size_t>(i)].indices);
+  const TensorInfos types = infer_shapes(model, names);
+  Model forced = model.clone();
+  onnx::GraphProto& graph = *forced.mutable_proto().mutable_graph();
+  std::set<int> gone;
+  for (const int i : which) {
+    const Selection& one = selections[static_cast<std::size_t>(i)];
+    const auto type = types.find(one.indices);
+    if (type == types.end())
+      return FailedPrecondition("the type of '{}', which {} makes, is not known", one.indices,
+                                one.label);
+    TensorInfo info = type->second;
+    info.name = one.indices;
+    *graph.add_input() = to_value_info(info);
+    onnx::NodeProto& node = *graph.mutable_node(one.node);
+    if (one.values.empty()) {
+      gone.insert(one.node);
+      continue;
+    }
+    onnx::NodeProto gather;
+    gather.set_op_type("GatherElements");
+    gather.set_name(node.name());
+    gather.add_input(one.scores);
+    gather.add_input(one.indices);
+    gather.add_output(one.values);
+    onnx::AttributeProto& axis = *gather.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(onnx::AttributeProto::INT);
+    axis.set_i(one.spec.axis);
+    node = std::move(gather);
+  }
+  for (auto i = gone.rbegin(); i != gone.rend(); ++i) graph.mutable_node()->DeleteSubrange(*i, 1);
+  return forced;
+}
+
+Tensor usable_indices(const Tensor& indices, DType dtype, std::int64_t length) {
+  Tensor out(dtype, indices.shape());
+  for (std::int64_t i = 0; i < indices.size(); ++i) {
+    std::int64_t value = indices.dtype() == DType::kInt32 ? indices.data<std::int32_t>()[i]
+                                                          : indices.data<std::int64_t>()[i];
+    if (length > 0) value = std::clamp<std::int64_t>(value, 0, length - 1);
+    if (dtype == DType::kInt32)
+      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+    else
+      out.mutable_data<std::int64_t>()[i] = value;
+  }
+  return out;
+}
+
+}  // namespace tenonnx
