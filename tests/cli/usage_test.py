@@ -107,6 +107,11 @@ class Usage(unittest.TestCase):
         self.refuses(["split", EXAMPLE, "--at", "scores,labels,boxes", "-o", "out"],
                      "leaves nothing behind it", "cut further up")
 
+    def test_split_needs_a_cut_or_a_list(self):
+        self.refuses(["split", EXAMPLE], "--at", "--list")
+        self.refuses(["split", EXAMPLE, "--at", CUT], "-o DIR")
+        self.refuses(["split", EXAMPLE, "--list", "--at", "auto"], "--list", "--at")
+
     def test_cut_at_an_unknown_tensor(self):
         self.refuses(["split", EXAMPLE, "--at", "no_such_tensor", "-o", "out"], "no_such_tensor")
 
