@@ -53,9 +53,10 @@ void fuse(Rewriter& r, int i, int product, int bias_input) {
   const auto bias_shape = r.shape(bias);
   const bool flat = x_shape->size() == 2;
   const Shape rows = {flat ? (*x_shape)[0] : -1, (*weight_shape)[1]};
+  if (!flat && !between_reshapes(r, x, y)) return;
   // Of more dimensions a bias of rank 2 would belong to others than those that are left.
   if (!bias_shape || (!flat && bias_shape->size() > 1) || !broadcasts_into(*bias_shape, rows))
-    return r.refuse(i, fmt::format("'{}' does not broadcast to the product, or may not", bias));
+    return r.refuse(i, fmt::format("'{}' does not broadcast to the rows of the product", bias));
   if (std::count(rows.begin() + 1, rows.end(), -1) > 0) return;
   if (flat) {
     if (!r.begin({product, i})) return;
@@ -65,7 +66,7 @@ void fuse(Rewriter& r, int i, int product, int bias_input) {
   }
   const auto target = reshape_target(y_shape);
   const std::int64_t depth = (*weight_shape)[0];
-  if (!target || depth <= 0 || !between_reshapes(r, x, y)) return;
+  if (!target || depth <= 0) return;
   if (!r.begin({r.producer(x), product, i, r.sole_user(y)})) return;
   const std::string flat_x = r.fresh(x + "_rows"), flat_y = r.fresh(y + "_rows");
   r.insert(i,
