@@ -277,6 +277,15 @@ TEST(ConvertOpset, TheExampleThereAndBackIsTheSame) {
     expect_identical(before, run_on_cpu(model, inputs));
   }
   EXPECT_EQ(op_counts(model), ops);
+  // Below 17 there is no LayerNormalization.
+  EXPECT_EQ(convert(model, 16).skipped.size(), 3U);
+  run_pass(model, "decompose_layer_normalization");
+  const TensorMap decomposed = run_on_cpu(model, inputs);
+  for (const int target : {16, 22, 16}) {
+    EXPECT_TRUE(convert(model, target).skipped.empty());
+    EXPECT_EQ(model.opset(), target);
+    expect_identical(decomposed, run_on_cpu(model, inputs));
+  }
 }
 
 }  // namespace

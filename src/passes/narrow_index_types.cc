@@ -11,7 +11,8 @@
 // must be of one type are narrowed together, where all of them lie in int32 and the operator's
 // schema takes int32. Where one side stays int64 a Cast stands between; an input or output of the
 // graph keeps its type. Constant bounds of Slice beyond int32 (2^63 - 1 for "to the end") become
-// the ends of int32, where the dimensions are known to be smaller.
+// the ends of int32, where the dimensions are known to be smaller. A float32 that a Cast makes a
+// pixel number is clipped to +-2^30 first, where that leaves no trace (saturating_casts.h).
 //
 // Conditions: the bounds are proved. Arithmetic cannot overflow then, as its result fits too.
 // Refuses, with the node: operands without proved bounds, operators that take int64 alone (TopK's
@@ -37,6 +38,7 @@
 #include "passes/inference.h"
 #include "passes/options.h"
 #include "passes/passes.h"
+#include "passes/saturating_casts.h"
 #include "passes/value_ranges.h"
 
 namespace tenonnx {
@@ -82,6 +84,7 @@ struct Group {
   Use use = Use::kNone;
   bool computed = false;  // not constant operands alone
   bool narrow = false;
+  std::string int64_alone;  // why it can be nothing else
   std::string why_not;
 };
 
@@ -91,7 +94,7 @@ class Narrower {
       : model_(model),
         names_(model.proto()),
         inference_(infer(model)),
-        ranges_(value_ranges(model, inference_)) {
+        saturating_(saturating_casts(model, GraphIndex(model.proto().graph()), inference_)) {
     const onnx::GraphProto& graph = model.proto().graph();
     std::unordered_set<std::string> given;
     for (const auto& input : graph.input()) given.insert(input.name());
@@ -107,8 +110,14 @@ class Narrower {
   PassOutcome run() {
     const onnx::GraphProto& graph = model_.proto().graph();
     for (int i = 0; i < graph.node_size(); ++i) find_groups(i, graph.node(i));
-    for (Group& group : groups_) decide(group);
-    drop_idle();
+    do {
+      std::unordered_map<std::string, ValueRange> clipped;
+      for (const SaturatingCast& cast : saturating_)
+        clipped[node(cast.node).output(0)] = {-kSaturation, kSaturation};
+      ranges_ = value_ranges(model_, inference_, clipped);
+      for (Group& group : groups_) decide(group);
+      drop_idle();
+    } while (drop_visible_casts());
     if (std::any_of(groups_.begin(), groups_.end(), [](const Group& g) { return g.narrow; }))
       rebuild();
     report();
@@ -146,7 +155,7 @@ class Narrower {
         const auto& types = formal.GetTypes();
         const bool takes = std::any_of(types.begin(), types.end(),
                                        [](const std::string* t) { return *t == "tensor(int32)"; });
-        if (!takes) group.why_not = fmt::format("{} takes int64 alone there", n.op_type());
+        if (!takes) group.int64_alone = fmt::format("{} takes int64 alone there", n.op_type());
       }
     };
     collect(n.input(), schema->inputs(), &Group::inputs);
@@ -164,6 +173,8 @@ class Narrower {
 
   void decide(Group& group) const {
     const onnx::NodeProto& n = node(group.node);
+    group.narrow = false;
+    group.why_not = group.int64_alone;
     if (!group.why_not.empty()) return;
     if (group.use == Use::kNone) {
       group.why_not = fmt::format("{} is not among the operators that are narrowed", n.op_type());
@@ -228,6 +239,55 @@ class Narrower {
     }
   }
 
+  // A float may be clipped before its Cast only where all that the clip changes is narrowed, and so
+  // has other names. True where a Cast is no longer among them.
+  bool drop_visible_casts() {
+    std::set<std::string> wide(fixed_.begin(), fixed_.end());
+    for (const Group& group : groups_) {
+      if (group.narrow) continue;
+      for (const int i : group.inputs) wide.insert(node(group.node).input(i));
+      for (const int i : group.outputs) wide.insert(node(group.node).output(i));
+    }
+    const auto visible = [&](const SaturatingCast& cast) {
+      return std::any_of(cast.tensors.begin(), cast.tensors.end(),
+                         [&](const std::string& name) { return wide.contains(name); });
+    };
+    return std::erase_if(saturating_, visible) > 0;
+  }
+
+  std::string float_constant(float value, const char* name) {
+    std::string& known = floats_[value];
+    if (known.empty()) {
+      known = names_.make(name);
+      new_constants_.push_back(
+          to_tensor_proto(Tensor::from<float>(DType::kFloat32, {}, {value}), known));
+    }
+    return known;
+  }
+
+  // Clips the float input of a saturating Cast; makes x + 0 of a Cast back.
+  void rewrite_saturating(int index, onnx::NodeProto& changed) {
+    constexpr auto kBound = static_cast<float>(kSaturation);
+    for (const SaturatingCast& cast : saturating_) {
+      const std::string& from = node(cast.node).input(0);
+      if (cast.node == index) {
+        const std::string clipped = names_.make(from + "_clipped");
+        onnx::NodeProto clip = make_node(
+            "Clip",
+            {from, float_constant(-kBound, "int32_low"), float_constant(kBound, "int32_high")},
+            {clipped});
+        clip.set_name(names_.make(clipped + "_Clip"));
+        nodes_.push_back(std::move(clip));
+        changed.set_input(0, clipped);
+      } else if (std::find(cast.returns.begin(), cast.returns.end(), index) != cast.returns.end()) {
+        onnx::NodeProto add =
+            make_node("Add", {from, float_constant(0, "float_zero")}, {changed.output(0)});
+        add.set_name(changed.name());
+        changed = std::move(add);
+      }
+    }
+  }
+
   // The int32 twin of an int64 tensor, made right here where there is none yet.
   std::string narrowed(const std::string& name) {
     const auto [it, added] = twins_.try_emplace(name);
@@ -285,6 +345,7 @@ class Narrower {
             set_attribute(changed, "to", std::int64_t{onnx::TensorProto::INT32});
         }
       }
+      rewrite_saturating(n, changed);
       nodes_.push_back(std::move(changed));
       for (const std::string& name : widened) cast(twins_[name], name, onnx::TensorProto::INT64);
     }
@@ -312,7 +373,9 @@ class Narrower {
   Model& model_;
   UniqueNames names_;
   const Inference inference_;
-  const std::unordered_map<std::string, ValueRange> ranges_;
+  std::vector<SaturatingCast> saturating_;
+  std::unordered_map<std::string, ValueRange> ranges_;
+  std::map<float, std::string> floats_;  // constants of rewrite_saturating()
   std::unordered_set<std::string> constants_;
   std::unordered_set<std::string> fixed_;  // outputs of the graph, captured by bodies: stay int64
   std::vector<Group> groups_;              // in node order

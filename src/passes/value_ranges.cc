@@ -81,8 +81,9 @@ bool moves_first_input(std::string_view op) {
 
 class Ranges {
  public:
-  Ranges(const Model& model, const Inference& inference)
-      : model_(model), types_(inference.graphs.front()) {
+  Ranges(const Model& model, const Inference& inference,
+         const std::unordered_map<std::string, ValueRange>& assumed)
+      : model_(model), types_(inference.graphs.front()), assumed_(assumed) {
     const onnx::GraphProto& graph = model.proto().graph();
     for (const auto& t : graph.initializer()) {
       if (t.data_type() != onnx::TensorProto::INT64 && t.data_type() != onnx::TensorProto::INT32)
@@ -163,6 +164,7 @@ class Ranges {
       return tensor.ok() ? of_tensor(*tensor) : std::nullopt;
     }
     if (op == "Cast") {
+      if (const auto it = assumed_.find(node.output(0)); it != assumed_.end()) return it->second;
       const int from = type(node.input(0));
       if (from == onnx::TensorProto::INT64 || from == onnx::TensorProto::INT32)
         if (a) return a;
@@ -226,14 +228,16 @@ class Ranges {
 
   const Model& model_;
   const InferredTypes& types_;
+  const std::unordered_map<std::string, ValueRange>& assumed_;
   std::unordered_map<std::string, ValueRange> ranges_;
 };
 
 }  // namespace
 
-std::unordered_map<std::string, ValueRange> value_ranges(const Model& model,
-                                                         const Inference& inference) {
-  return Ranges(model, inference).take();
+std::unordered_map<std::string, ValueRange> value_ranges(
+    const Model& model, const Inference& inference,
+    const std::unordered_map<std::string, ValueRange>& assumed) {
+  return Ranges(model, inference, assumed).take();
 }
 
 }  // namespace tenonnx

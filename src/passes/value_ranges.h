@@ -22,8 +22,9 @@ struct ValueRange {
 // Of the int64 and int32 tensors of the main graph; what is absent has no proved bound. Sources:
 // constants; the index of a TopK or ArgMax lies below its dimension; Cast from narrow integers and
 // bool; Clip; then through arithmetic, where the result fits int64, and through operators that move
-// elements.
-std::unordered_map<std::string, ValueRange> value_ranges(const Model& model,
-                                                         const Inference& inference);
+// elements. `assumed`: bounds of outputs of Cast that the caller sees to.
+std::unordered_map<std::string, ValueRange> value_ranges(
+    const Model& model, const Inference& inference,
+    const std::unordered_map<std::string, ValueRange>& assumed = {});
 
 }  // namespace tenonnx
