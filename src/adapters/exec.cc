@@ -126,7 +126,8 @@ class ExecGraph final : public LoadedGraph {
     for (std::size_t i = 0; i < inputs_.size(); ++i) named[inputs_[i].name] = inputs[i];
     const std::lock_guard lock(mutex_);
     Status status = run_command(named, outputs);
-    if (status.ok()) return status;
+    // Of a program that does not exist there is nothing to look at.
+    if (status.ok() || status.code() == StatusCode::kNotFound) return status;
     work_->keep();
     return Status(status.code(), fmt::format("{}\n    Files are kept in '{}'", status.message(),
                                              work_->path().string()));

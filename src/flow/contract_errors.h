@@ -49,8 +49,9 @@ struct ContractSides {
 // `runnable`: the whole model, inputs and outputs by the contract's names (more outputs do no
 // harm). `image`: the original, as the other side was given it. `other_outputs`: by the contract's
 // names. A mistake is named where it brings the two sides at least 4 times nearer than the contract
-// does: noise, which no mistake takes away, does not. InvalidArgument or DataLoss where an output
-// is missing or cannot be decoded; FailedPrecondition where the other side detected nothing.
+// does, and within a distance of 0.1: noise, which no mistake takes away, does not. InvalidArgument
+// or DataLoss where an output is missing or cannot be decoded; FailedPrecondition where the other
+// side detected nothing.
 Result<ContractExplanation> explain_contract_errors(const Contract& contract, LoadedGraph& runnable,
                                                     const ImageView& image,
                                                     const TensorMap& other_outputs,
