@@ -168,8 +168,10 @@ class Search {
       if (agreed.ok() && (!best || agreed->distance < best->second.distance))
         best = {&mistake, *agreed};
     }
-    if (best && best->second.distance <= kMatch && best->second.distance * kNearer <= now_.distance)
-      report("size", best->first->given, best->first->means, best->second);
+    if (!best || best->second.distance > kMatch || best->second.distance * kNearer > now_.distance)
+      return;
+    report("size", best->first->given, best->first->means, best->second);
+    now_ = best->second;
   }
 
   void report(const std::string& kind, const std::string& given, const std::string& means,
