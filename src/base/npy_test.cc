@@ -180,5 +180,30 @@ TEST(Npz, DamagedFilesAreRefused) {
   EXPECT_THAT(read_npz(path).status().message(), HasSubstr("checksum"));
 }
 
+TEST(NpzFile, ReadsOneArray) {
+  const TemporaryDirectory dir;
+  const auto path = dir.path() / "z.npz";
+  const Tensor a = Tensor::from<float>(DType::kFloat32, {2}, {1, 2});
+  Tensor b(DType::kBFloat16, {3});
+  b.mutable_data<std::uint16_t>()[1] = 0x3F80;
+  ASSERT_TRUE(write_npz(path, {{"/a/Add", a}, {"b", b}}).ok());
+  const auto file = NpzFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file->names(), (std::vector<std::string>{"/a/Add", "b"}));
+  EXPECT_TRUE(file->has("b"));
+  EXPECT_FALSE(file->has("b.bfloat16"));
+  const auto read = file->read("b");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->dtype(), DType::kBFloat16);
+  EXPECT_EQ(read->data<std::uint16_t>()[1], 0x3F80);
+  EXPECT_EQ(file->read("c").status().code(), StatusCode::kNotFound);
+  // The fingerprint is that of the content.
+  const std::string before = file->fingerprint();
+  EXPECT_EQ(NpzFile::open(path)->fingerprint(), before);
+  b.mutable_data<std::uint16_t>()[1] = 0x3F81;
+  ASSERT_TRUE(write_npz(path, {{"/a/Add", a}, {"b", b}}).ok());
+  EXPECT_NE(NpzFile::open(path)->fingerprint(), before);
+}
+
 }  // namespace
 }  // namespace tenonnx
