@@ -40,8 +40,10 @@ Image enlarged(std::uint64_t seed, int x, int y) {
   for (int row = 0; row < out.height; ++row)
     for (int column = 0; column < out.width; ++column)
       for (int c = 0; c < 3; ++c)
-        out.row(row)[column * 3 + c] =
-            shapes.rgb[static_cast<std::size_t>(((row / y) * kShapesSize + column / x) * 3 + c)];
+        out.row(row)[column * 3 + c] = shapes.rgb[(static_cast<std::size_t>(row / y) * kShapesSize +
+                                                   static_cast<std::size_t>(column / x)) *
+                                                      3 +
+                                                  static_cast<std::size_t>(c)];
   return out;
 }
 
