@@ -85,7 +85,7 @@ class Finder {
     if (selected.empty()) return false;
     const TensorSet set = both(flow_.ancestors(sampled), flow_.ancestors(selected));
     out_.cut = accept(set, "",
-                      fmt::format("feeds both the query selection ({}) and what {} read", first,
+                      fmt::format("what feeds both the query selection ({}) and {}", first,
                                   spell_sites(fed.size())),
                       out_.why_none);
     return true;
@@ -122,7 +122,7 @@ class Finder {
       set = both(set, flow_.ancestors(data));
     }
     out_.cut = accept(set, "",
-                      fmt::format("is what {} in {} layer{} read; there is no query selection",
+                      fmt::format("what {} in {} layer{} read; there is no query selection",
                                   spell_sites(decoder.size()), layers, layers == 1 ? "" : "s"),
                       out_.why_none);
   }
@@ -146,10 +146,9 @@ class Finder {
     TensorSet set = flow_.ancestors(data);
     if (!places.empty()) set = both(set, flow_.ancestors(places));
     std::string why;  // no alternative is no error
-    auto found = accept(set, "backbone features",
-                        fmt::format("keeps all sampling behind the cut, also {} of the encoder",
-                                    spell_sites(before)),
-                        why);
+    auto found = accept(
+        set, "backbone features",
+        fmt::format("before all sampling, also {} of the encoder", spell_sites(before)), why);
     if (found && found->tensors != out_.cut->tensors) out_.alternatives.push_back(*found);
   }
 
@@ -161,7 +160,7 @@ class Finder {
       return std::nullopt;
     }
     return finish(std::move(found.boundary), "post-processing",
-                  fmt::format("is the boundary between the last layer with weights and the "
+                  fmt::format("the boundary between the last layer with weights and the "
                               "selection that ends the model ({})",
                               found.selection),
                   out_.why_none);

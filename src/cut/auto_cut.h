@@ -18,7 +18,7 @@ struct FoundCut {
   // "features", "encoder memory", "backbone features", "post-processing": what it is, or what is
   // behind it.
   std::string kind;
-  std::string reason;  // "they feed the query selection (TopK 'x') and 12 sampling sites"
+  std::string reason;  // "what feeds both the query selection (TopK 'x') and 12 sampling sites"
 };
 
 struct AutoCut {

@@ -111,7 +111,7 @@ TEST(AutoCut, FeaturesBeforeTheInputProjection) {
   const AutoCut found = automatic(model);
   EXPECT_EQ(found.cut->kind, "features");
   EXPECT_THAT(found.cut->reason, AllOf(HasSubstr("query selection (TopK (makes 'top_score'))"),
-                                       HasSubstr("1 sampling site read")));
+                                       HasSubstr("and 1 sampling site")));
   EXPECT_TRUE(found.alternatives.empty());
 }
 
@@ -197,7 +197,7 @@ TEST(AutoCut, SamplingWrittenAsAGather) {
   result = Add (sampled, query)
 )");
   EXPECT_THAT(expect_cut(model), ElementsAre("f0", "f1"));
-  EXPECT_THAT(automatic(model).cut->reason, HasSubstr("1 sampling site read"));
+  EXPECT_THAT(automatic(model).cut->reason, HasSubstr("and 1 sampling site"));
 }
 
 // The second layer of the decoder selects again (as DEIM's quality estimate does), and a TopK

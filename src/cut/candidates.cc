@@ -18,8 +18,7 @@ std::int64_t cost(const CutCandidate& candidate) {
 
 bool same_behind(const CutCandidate& a, const CutCandidate& b) {
   return a.cut.sampling_behind == b.cut.sampling_behind &&
-         a.cut.selections_behind == b.cut.selections_behind &&
-         a.cut.normalizations_behind == b.cut.normalizations_behind;
+         a.cut.selections_behind == b.cut.selections_behind;
 }
 
 bool beats(const CutCandidate& a, const CutCandidate& b) {

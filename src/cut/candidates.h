@@ -31,8 +31,7 @@ struct CandidateOptions {
 };
 
 // Places where less crosses than shortly before and behind (local minima of bytes), without those
-// that another one with the same sampling, selections and normalisations behind it beats in width
-// and in bytes;
+// that another one with the same sampling and selections behind it beats in width and in bytes;
 // the automatic cut and its alternatives always. Of more than max_count the ones with the fewest
 // bytes are kept. Sizes need inferred shapes; where they are not known, width alone counts.
 CutCandidates find_candidates(const Model& model, const CandidateOptions& options = {});

@@ -9,6 +9,7 @@
 
 #include "cut/scramble_for_test.h"
 #include "cut/separators.h"
+#include "cut/sites.h"
 #include "model/extract.h"
 #include "model/parse_for_test.h"
 
@@ -20,9 +21,9 @@ using ::testing::UnorderedElementsAre;
 
 // x widens to 8 channels, narrows to 2, and goes on in two branches that join.
 constexpr const char* kNeck = R"(<ir_version: 8, opset_import: ["" : 17]>
-g (float[1,4,4,4] x, float[1] late) => (int64[1,1,4,4] best, float[1,2,4,4] y)
+g (float[1,4,4,4] x, float[1] late) => (int64[1,1,4,4] best, float[1,6,4,4] y)
 <int64[4] widen_shape = {8, 4, 1, 1}, int64[4] narrow_shape = {2, 8, 1, 1},
- int64[4] w_shape = {2, 2, 1, 1}> {
+ int64[4] w_shape = {4, 2, 1, 1}> {
   widen = ConstantOfShape (widen_shape)
   narrow = ConstantOfShape (narrow_shape)
   w = ConstantOfShape (w_shape)
@@ -31,7 +32,7 @@ g (float[1,4,4,4] x, float[1] late) => (int64[1,1,4,4] best, float[1,2,4,4] y)
   neck = Conv <kernel_shape = [1, 1]> (relu, narrow)
   a = Conv <kernel_shape = [1, 1]> (neck, w)
   b = Softmax (neck)
-  join = Add (a, b)
+  join = Concat <axis = 1> (a, b)
   y = Mul (join, late)
   best = ArgMax <axis = 1> (join)
 })";
@@ -112,6 +113,24 @@ TEST(Candidates, EachIsACutOfTheExampleWhateverTheOrder) {
     EXPECT_EQ(again.candidates[i].cut.bytes, found.candidates[i].cut.bytes) << i;
     EXPECT_EQ(again.candidates[i].cut.nodes_behind, found.candidates[i].cut.nodes_behind) << i;
   }
+}
+
+TEST(Candidates, ANormalisationThatIsWrittenOutCounts) {
+  const Model model = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,3,4,4] x) => (float[1,3,4,4] y)
+<int64[4] s = {3, 3, 1, 1}, float two = {2}, float epsilon = {0.00001}> {
+  w = ConstantOfShape (s)
+  c = Conv <kernel_shape = [1, 1]> (x, w)
+  square = Pow (c, two)
+  mean = ReduceMean <axes = [-1]> (square)
+  shifted = Add (mean, epsilon)
+  root = Sqrt (shifted)
+  y = Div (c, root)
+})");
+  const TensorInfos infos = infer_shapes(model);
+  const DataFlow flow(model);
+  const Sides sides = sides_of(flow.index(), {"c"});
+  EXPECT_EQ(describe_cut(flow, {}, infos, {"c"}, sides).normalizations_behind, 1u);
 }
 
 TEST(Candidates, ADynamicSizeIsNotKnown) {

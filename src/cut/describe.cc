@@ -10,6 +10,22 @@
 #include "cut/sites.h"
 
 namespace tenonnx {
+namespace {
+
+// The root of a mean, with or without an epsilon: what a LayerNormalization or RMSNormalization
+// that was written out has once.
+bool is_root_of_mean(const DataFlow& flow, int n) {
+  const auto made_by = [&](int node) {
+    const TensorIds& inputs = flow.inputs(node);
+    return inputs.size() == 1 ? flow.producer(inputs[0]) : -1;
+  };
+  if (flow.node(n).op_type() != "Sqrt") return false;
+  int before = made_by(n);
+  if (before >= 0 && flow.node(before).op_type() == "Add") before = made_by(before);
+  return before >= 0 && flow.node(before).op_type() == "ReduceMean";
+}
+
+}  // namespace
 
 CutDescription describe_cut(const DataFlow& flow, const std::vector<SamplingSite>& sites,
                             const TensorInfos& infos, const std::vector<std::string>& cut,
@@ -40,6 +56,7 @@ CutDescription describe_cut(const DataFlow& flow, const std::vector<SamplingSite
     const onnx::NodeProto& node = flow.node(n);
     out.selections_behind += static_cast<std::size_t>(count_nodes(node, is_selection));
     out.normalizations_behind += static_cast<std::size_t>(count_nodes(node, is_normalization));
+    out.normalizations_behind += is_root_of_mean(flow, n) ? 1 : 0;
     out.layers_behind += static_cast<std::size_t>(count_nodes(node, is_layer));
   }
   return out;

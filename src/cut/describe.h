@@ -21,7 +21,8 @@ struct CutDescription {
   std::int64_t bytes = 0;           // likewise
   std::size_t nodes_before = 0, nodes_behind = 0;
   // Behind the cut, in bodies too. Sampling is GridSample, RoiAlign, deformable attention of other
-  // domains and gathers at computed places (cut/sites.h).
+  // domains and gathers at computed places (cut/sites.h). Normalisations are Softmax,
+  // LayerNormalization and their like, written out as a root of a mean too.
   std::size_t sampling_behind = 0, selections_behind = 0, normalizations_behind = 0;
   std::size_t layers_behind = 0;  // Conv, MatMul, Gemm, ...
 };

@@ -72,6 +72,35 @@ TEST(ExportsSlow, HaveTheCutThatTheirContractsName) {
   if (models == 0) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
 }
 
+// PyTorch's other exporter writes other operators and names: the same tensors by their shapes.
+TEST(ExportsSlow, BothExportersGiveTheSameBoundary) {
+  int models = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(exports_directory(), error)) {
+    const std::string name = entry.path().filename().string();
+    const std::string end = "_dynamo.onnx";
+    if (!name.ends_with(end)) continue;
+    const fs::path twin =
+        entry.path().parent_path() / (name.substr(0, name.size() - end.size()) + "_ts.onnx");
+    if (!fs::exists(twin)) continue;
+    SCOPED_TRACE(name);
+    const auto first = Model::load(entry.path());
+    const auto second = Model::load(twin);
+    ASSERT_TRUE(first.ok() && second.ok());
+    const DescribedCut one = find_described_cut(*first), other = find_described_cut(*second);
+    ASSERT_TRUE(one.found.cut.has_value()) << one.found.why_none;
+    ASSERT_TRUE(other.found.cut.has_value()) << other.found.why_none;
+    EXPECT_EQ(one.found.cut->kind, other.found.cut->kind);
+    ASSERT_EQ(one.description.tensors.size(), other.description.tensors.size());
+    for (std::size_t i = 0; i < one.description.tensors.size(); ++i)
+      EXPECT_EQ(one.description.tensors[i].shape, other.description.tensors[i].shape);
+    EXPECT_EQ(one.description.sampling_behind, other.description.sampling_behind);
+    EXPECT_EQ(one.description.selections_behind, other.description.selections_behind);
+    ++models;
+  }
+  if (models == 0) GTEST_SKIP() << "no exports: export_models.py NAME --exporter both makes them";
+}
+
 // The figures of a DEIMv2-S at 640: three levels at 1/8, 1/16 and 1/32 with 192 channels.
 TEST(ExportsSlow, DeimV2SHandsOver1612800Elements) {
   for (const char* name : {"deimv2_s_640_ts.onnx", "deimv2_s_gather_640_ts.onnx"}) {

@@ -135,7 +135,7 @@ std::string describe(const CutList& list) {
          std::to_string(cut.nodes_behind), std::to_string(cut.sampling_behind),
          std::to_string(cut.selections_behind), std::to_string(cut.normalizations_behind)});
     if (candidate.mark.empty()) continue;
-    notes += fmt::format("\n{}: {}; {}\n", candidate.mark == "auto" ? "auto" : "other",
+    notes += fmt::format("\n{}: {}: {}\n", candidate.mark == "auto" ? "auto" : "other",
                          candidate.kind, candidate.reason);
     for (const TensorInfo& info : cut.tensors)
       notes += fmt::format("  {} {:<18} {}\n", to_string(info.dtype),

@@ -188,7 +188,7 @@ std::string spell_bytes(std::uint64_t bytes) {
 std::string describe(const SplitReport& report) {
   std::string out;
   if (!report.kind.empty())
-    out += fmt::format("automatic cut: {}; {}\n\n", report.kind, report.reason);
+    out += fmt::format("automatic cut: {}: {}\n\n", report.kind, report.reason);
   for (const SplitReport::Part& part : report.parts)
     out += fmt::format("{:<9} {:>5} nodes  {:>9}  {}\n", part.name, part.nodes,
                        spell_bytes(part.bytes), part.file);

@@ -196,7 +196,7 @@ TEST(SplitExample, TheAutomaticCutIsDescribed) {
   EXPECT_EQ(report->cut.bytes, 4 * report->cut.elements);
   EXPECT_EQ(report->cut.sampling_behind, 12u);
   EXPECT_EQ(report->cut.selections_behind, 3u);
-  EXPECT_THAT(describe(*report), AllOf(HasSubstr("automatic cut: features; "),
+  EXPECT_THAT(describe(*report), AllOf(HasSubstr("automatic cut: features: what feeds both"),
                                        HasSubstr("33,600 elements, 131 KiB in float32")));
 }
 
