@@ -140,7 +140,7 @@ TEST(AlgebraicProof, PassesAFusedLayerNormalization) {
   EXPECT_EQ(proof.verdict, Verdict::kPass) << to_json(proof).dump(2);
   // Not a bitwise change: the floor is what lets it pass.
   EXPECT_GT(proof.worst.value, 0);
-  EXPECT_THAT(proof.worst.limit.origin, HasSubstr("4 x the noise floor"));
+  EXPECT_THAT(proof.worst.limit.origin, HasSubstr("8 x the noise floor"));
 }
 
 TEST(AlgebraicProof, CatchesAWrongEpsilon) {
