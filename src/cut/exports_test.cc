@@ -29,6 +29,13 @@ fs::path exports_directory() {
 
 AutoCut automatic(const Model& model) { return find_auto_cut(model, infer_shapes(model)); }
 
+// Where both are known: the unfolded graph of one exporter computes some sizes.
+void expect_same_shape(const Shape& a, const Shape& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(a[i] == b[i] || a[i] < 0 || b[i] < 0) << to_string(a) << " " << to_string(b);
+}
+
 // As the contract says, and after everything is renamed and put into another order.
 void expect_the_contracts_cut(const fs::path& path, int orders) {
   SCOPED_TRACE(path.filename().string());
@@ -93,7 +100,7 @@ TEST(ExportsSlow, BothExportersGiveTheSameBoundary) {
     EXPECT_EQ(one.found.cut->kind, other.found.cut->kind);
     ASSERT_EQ(one.description.tensors.size(), other.description.tensors.size());
     for (std::size_t i = 0; i < one.description.tensors.size(); ++i)
-      EXPECT_EQ(one.description.tensors[i].shape, other.description.tensors[i].shape);
+      expect_same_shape(one.description.tensors[i].shape, other.description.tensors[i].shape);
     EXPECT_EQ(one.description.sampling_behind, other.description.sampling_behind);
     EXPECT_EQ(one.description.selections_behind, other.description.selections_behind);
     ++models;
