@@ -22,15 +22,18 @@ const ComparedTensor* find(const CompareResult& result, const std::string& name)
   return nullptr;
 }
 
-// How far a score may be off: its tensor's own limit.
+// How far a score may be off: as far as it is, and no further than its tensor's limit. A selection
+// that is right by the candidate's own scores then passes, whatever else one may think of these.
 Limit score_limit(const CompareResult& result, const Selection& selection) {
   const ComparedTensor* scores = find(result, selection.scores);
   if (scores == nullptr || !scores->figures)  // the model's own input: both sides have the same
-    return {0, "scores that are an input of the model are exact"};
+    return {0, "0: the scores are an input of the model"};
   const TensorComparison& figures = *scores->figures;
   const NoiseFloor& floor =
       figures.storage.max_abs > figures.path.max_abs ? figures.storage : figures.path;
-  return limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
+  const Limit limit = limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
+  if (figures.error.max_abs > limit.value) return limit;
+  return {figures.error.max_abs, "the largest error that the scores have"};
 }
 
 Check judge_selection(const CompareResult& result, const ComparedSelection& one) {
@@ -132,8 +135,7 @@ std::vector<Check> compare_checks(const CompareResult& result) {
                               {0, "no element may overflow"}, note));
   note.clear();
   if (const ComparedTensor* first = result.first_beyond())
-    note = fmt::format("first '{}' of {}: {}", first->plan.tensor.name, first->plan.node,
-                       to_text(first->figures->check));
+    note = fmt::format("first '{}' of {}", first->plan.tensor.name, first->plan.node);
   checks.push_back(make_check(
       "tensors beyond their limit", static_cast<double>(beyond), Comparison::kAtMost,
       {0, fmt::format("of {}, each against {:g} x its own noise floor", compared, result.factor)},

@@ -16,7 +16,9 @@
 namespace tenonnx {
 
 // Elements of the outputs that differ between the model as it was given and with its constants
-// folded, on one input, with optimisation disabled; none may.
+// folded, on one input. At the options' optimisation level, where the runtime folds as well: with
+// it disabled a weight that is computed is not packed beforehand, and products round otherwise.
+// INCONCLUSIVE where there are any.
 Result<Check> folding_check(const Executor& executor, const Model& given, const Model& folded,
                             const ReferenceInput& input, const LoadOptions& load);
 
