@@ -13,8 +13,9 @@ namespace tenonnx {
 namespace {
 
 // Of the memory that is allowed: two sides are held at a time, and what the runtime has between its
-// nodes is about as much again as one.
-constexpr std::int64_t kSides = 3;
+// nodes is about as much again as one. With several inputs the sessions stay, and each keeps the
+// memory of its largest run.
+constexpr std::int64_t kShares = 3, kSharesOfSeveral = 6;
 
 std::string where_of(std::string_view side, const Executor& executor) {
   return fmt::format("the {} on '{}'", side, executor.address());
@@ -297,7 +298,8 @@ Result<ComparedTensors> run_windows(const WindowsRequest& request) {
     bytes.push_back(plan.tensors[i].tensor.bytes);
   }
   std::map<std::set<int>, Model> forced;  // one graph for many windows
-  for (const Window& window : plan_windows(bytes, request.memory / kSides)) {
+  const std::int64_t shares = request.inputs->size() > 1 ? kSharesOfSeveral : kShares;
+  for (const Window& window : plan_windows(bytes, request.memory / shares)) {
     if (request.progress)
       request.progress("compare", static_cast<std::int64_t>(window.begin),
                        static_cast<std::int64_t>(compared.size()));

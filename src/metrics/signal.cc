@@ -15,7 +15,8 @@
 namespace tenonnx {
 namespace {
 
-// What rounding leaves of a magnitude at least: half a step of bfloat16, the coarsest type, is 2^-9.
+// What rounding leaves of a magnitude at least: half a step of bfloat16, the coarsest type, is
+// 2^-9.
 constexpr double kRounded = 1 - 0x1p-8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -106,9 +107,8 @@ Result<std::optional<std::int64_t>> max_ulp(const Tensor& reference, const Tenso
       return;
     }
     // Unsigned: two float64 of opposite signs may be more than 2^63 apart.
-    const auto a = static_cast<std::uint64_t>(position_in(x, step));
-    const auto b = static_cast<std::uint64_t>(position_in(y, step));
-    const std::uint64_t apart = position_in(x, step) < position_in(y, step) ? b - a : a - b;
+    const auto [low, high] = std::minmax({position_in(x, step), position_in(y, step)});
+    const std::uint64_t apart = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
     largest =
         std::max(largest, static_cast<std::int64_t>(std::min<std::uint64_t>(apart, INT64_MAX)));
   });
