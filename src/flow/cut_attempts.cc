@@ -22,8 +22,7 @@ Result<CutAttempt> first_attempt(const std::string& option, const Contract& cont
   if (is_automatic(out.cut)) {
     TENONNX_ASSIGN_OR_RETURN(const DescribedCut found, automatic_cut(prepared));
     out.cut = found.found.cut->tensors;
-    out.origin =
-        fmt::format("automatic cut ({}; {})", found.found.cut->kind, describe(found.description));
+    out.origin = fmt::format("automatic cut ({})", found.found.cut->kind);
   }
   return out;
 }
@@ -36,21 +35,15 @@ FurtherAttempts further_attempts(const Device& device, const Model& prepared) {
     out.why_none = "a cut would put both parts where the whole graph has failed";
     return out;
   }
-  const DescribedCut described = find_described_cut(prepared);
-  const AutoCut& found = described.found;
+  const AutoCut found = find_auto_cut(prepared, infer_shapes(prepared));
   if (!found.cut) {
     out.why_none = found.why_none;
     return out;
   }
   out.attempts.push_back(
-      {found.cut->tensors,
-       fmt::format("automatic cut ({}; {})", found.cut->kind, describe(described.description)),
-       false});
+      {found.cut->tensors, fmt::format("automatic cut ({})", found.cut->kind), false});
   for (const FoundCut& other : found.alternatives)
-    out.attempts.push_back({other.tensors,
-                            fmt::format("automatic cut ({}; {})", other.kind,
-                                        describe(describe_named_cut(prepared, other.tensors))),
-                            false});
+    out.attempts.push_back({other.tensors, fmt::format("automatic cut ({})", other.kind), false});
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "contract/contract.h"
 #include "device/device.h"
+#include "flow/cuts.h"
 #include "flow/result_text.h"
 
 namespace tenonnx {
@@ -145,10 +146,14 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   manifest.boundaries.clear();
   manifest.contract.cut.clear();
   result.boundaries.clear();
+  result.cut_description.clear();
   if (parts) {
     TENONNX_RETURN_IF_ERROR(add("encoder", parts->encoder));
     TENONNX_RETURN_IF_ERROR(add("decoder", parts->decoder));
     result.boundaries = std::move(parts->boundaries);
+    std::vector<std::string> names;
+    for (const BoundaryTensor& boundary : result.boundaries) names.push_back(boundary.source);
+    result.cut_description = describe(describe_named_cut(parties.prepared, names));
   } else {
     TENONNX_RETURN_IF_ERROR(add("model", parties.prepared));
   }

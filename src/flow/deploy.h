@@ -55,6 +55,7 @@ struct DeployResult {
   std::vector<std::string> assumed;  // what a guess takes for granted, also among the notes
   // "cut by --cut", "cut by the contract", "whole graph (...)", "automatic cut (...)"
   std::string cut_origin;
+  std::string cut_description;  // "33,600 elements, 131 KiB in float32; behind it ..."; "" uncut
   std::vector<TriedCut> tried;  // in order; the last one that was possible is the package's
   std::vector<std::string> notes;
   std::vector<BoundaryTensor> boundaries;

@@ -84,6 +84,7 @@ std::string describe(const DeployResult& result) {
          fmt::format("{} {}", to_string(boundary.info.dtype), to_string(boundary.info.shape)),
          spell_bytes(boundary.bytes), boundary.source});
   out += aligned(rows, "  ");
+  if (!result.cut_description.empty()) out += fmt::format("  {}\n", result.cut_description);
   out += "\n" + checks_table(proof.checks);
   if (proof.fusion_crosses && proof.cut_is_right) out += "  a fusion crosses the cut\n";
   if (!proof.cut_is_right) out += "  the cut is wrong: nothing else was tried\n";
