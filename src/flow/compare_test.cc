@@ -295,6 +295,18 @@ TEST_F(Compare, FindsItWhereTheDeviceSaturates) {
   EXPECT_THAT(result.first_beyond()->figures->check.note, HasSubstr("saturated"));
 }
 
+TEST_F(Compare, AMaskThatSaturatesIsAMaskStill) {
+  const char* masked = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y) <float[4] anchors = {0.5, 3.4e38, 0.25, 3.4e38}> {
+      sum = Add (x, anchors)
+      y = Sigmoid (sum)
+    })";
+  CompareOptions o = options(save("a.onnx", masked), {{"x", uniform({4}, -1, 1, 10)}});
+  o.on = "sim:htp-v73";
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+}
+
 TEST_F(Compare, FindsOverflowByTheLengthOfAReduction) {
   make_device();
   const char* sum = R"(<ir_version: 8, opset_import: ["" : 17]>
