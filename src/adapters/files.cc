@@ -189,7 +189,11 @@ class RecordedGraph final : public LoadedGraph {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> given;
     for (const Tensor& tensor : inputs) given.push_back(hash_of(tensor));
-    if (selected_ && !has_inputs(cases[*selected_])) return *selected_;
+    if (selected_ && !has_inputs(cases[*selected_])) {
+      // Found by its name: it is this input's, and the next one may not take it as the only one.
+      if (cases.size() == 1) taken_for_ = given;
+      return *selected_;
+    }
     std::vector<std::size_t> order;
     if (selected_) order.push_back(*selected_);
     for (std::size_t i = 0; i < cases.size(); ++i)

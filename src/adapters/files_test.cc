@@ -117,6 +117,16 @@ TEST_F(Files, OneCaseWithoutInputsServesOneInput) {
   EXPECT_THAT(graph_->description(), HasSubstr("1 case without their inputs"));
 }
 
+// The same where its name is the first image's: the second image has no recording.
+TEST_F(Files, OneCaseFoundByNameServesThatInputAlone) {
+  write("a.npz", outputs_for(x(1)));
+  ASSERT_EQ(error({{"x", x(1)}}), "");
+  ASSERT_TRUE(graph_->select_case("a.png", 0).ok());
+  ASSERT_TRUE(graph_->run({{"x", x(1)}}).ok());
+  ASSERT_TRUE(graph_->select_case("b.png", 1).ok());
+  EXPECT_THAT(graph_->run({{"x", x(2)}}).status().message(), HasSubstr("these are others"));
+}
+
 TEST_F(Files, OneFileOfADirectory) {
   write("a.npz", outputs_for(x(1)));
   write("b.npz", outputs_for(x(2)));
