@@ -5,7 +5,8 @@
 //
 // before: y = Softmax(Add(x, mask)), mask of 0 and -Inf      after: mask of 0 and -32752
 //         y = Sigmoid(GatherElements(Add(x, anchors), i)), anchors with Inf where none is valid
-//         y = Clip(x, 0, Inf)                                after: y = Clip(x, 0)
+//         y = Clip(x, 0, Inf)                                after: y = Max(x, 0)
+//         y = Clip(x, -Inf, 6)                               after: y = Min(x, 6)
 //         y = Where(m, x, c), c Inf only where the constant m takes x
 //
 // A use of an infinite constant is followed to whatever ends its influence: exp(-V) and
@@ -20,7 +21,10 @@
 // is compared with; each row of a Softmax, ReduceMax, ArgMax or TopK has enough that is not masked
 // (a row masked whole gives NaN before and equal shares after). The graph does not say this: the
 // proof on real inputs does. Refuses, with the node: an infinity that reaches an output, a body, or
-// any other operator. Class bounded: exp(-V/2), which is 0 in float32 at the default.
+// any other operator; a Clip to +Inf from below or to -Inf from above, which makes that infinity;
+// and one whose other bound is left out. A Clip without a bound is not one with an infinite bound:
+// ONNX ends it at the dtype's largest finite number, which makes 3.4e38 of Inf.
+// Class bounded: exp(-V/2), which is 0 in float32 at the default.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -109,12 +113,22 @@ class Replacer {
     const onnx::GraphProto& graph = model_.proto().graph();
     struct Change {
       int node, input;
-      std::string constant;  // "" where the input goes
+      std::string constant;  // "" where a Clip becomes `op_type`
+      std::string op_type;
     };
     std::vector<Change> changes;
     for (int n = 0; n < graph.node_size(); ++n) {
       const onnx::NodeProto& node = graph.node(n);
+      if (const Form form = clip_form(node); !form.why.empty()) {
+        outcome_.skipped.push_back({node_label(node), form.why});
+      } else if (!form.op_type.empty()) {
+        changes.push_back({n, -1, "", form.op_type});
+        outcome_.sites.push_back(
+            {node_label(node),
+             fmt::format("{} does what Clip with an infinite bound does", form.op_type)});
+      }
       for (int i = 0; i < node.input_size(); ++i) {
+        if (is_op(node, "Clip") && i > 0) break;
         const auto value = constant(node.input(i));
         const Signs signs = value ? infinities(*value) : Signs();
         if (!signs.any()) continue;
@@ -129,7 +143,7 @@ class Replacer {
           continue;
         }
         renamed_.insert(touched_.begin(), touched_.end());
-        changes.push_back({n, i, drops_input(node, i) ? "" : finite(node.input(i), *value)});
+        changes.push_back({n, i, finite(node.input(i), *value), ""});
         outcome_.sites.push_back({node_label(node), what});
       }
       for (const std::string_view name : captured_names(node)) {
@@ -144,8 +158,13 @@ class Replacer {
     outcome_.bound =
         Limit{std::exp(-value_ / 2), fmt::format("exp(-V/2), V = {}, of what is masked", value_)};
     onnx::GraphProto& changed = *model_.mutable_proto().mutable_graph();
-    for (const Change& change : changes)
-      changed.mutable_node(change.node)->set_input(change.input, change.constant);
+    for (const Change& change : changes) {
+      onnx::NodeProto& node = *changed.mutable_node(change.node);
+      if (change.op_type.empty())
+        node.set_input(change.input, change.constant);
+      else
+        reform_clip(node, change.op_type);
+    }
     std::unordered_map<std::string, std::string> to;
     for (const std::string& name : renamed_) to[name] = names_.make(name + "_finite");
     for (onnx::NodeProto& node : *changed.mutable_node())
@@ -191,19 +210,39 @@ class Replacer {
     return it->second;
   }
 
-  static bool drops_input(const onnx::NodeProto& node, int i) {
-    return is_op(node, "Clip") && i > 0;
+  // What a Clip with infinite bounds is; neither where it has none.
+  struct Form {
+    std::string op_type, why;
+  };
+  Form clip_form(const onnx::NodeProto& node) const {
+    if (!is_op(node, "Clip")) return {};
+    Signs bounds[2];  // of min, of max
+    for (int i = 1; i < std::min(node.input_size(), 3); ++i)
+      if (const auto value = constant(node.input(i))) bounds[i - 1] = infinities(*value);
+    const auto& [low, high] = bounds;
+    if (low.positive || high.negative)
+      return {"", "Clip to an infinity of the wrong side: it makes that infinity of everything"};
+    if (low.negative && high.positive) return {"Identity", ""};
+    const auto has = [&](int i) { return i < node.input_size() && !node.input(i).empty(); };
+    if (low.negative ? !has(2) : high.positive && !has(1))
+      return {"",
+              "Clip with an infinite bound and without the other, which is the largest finite "
+              "number then"};
+    if (low.negative) return {"Min", ""};
+    return {high.positive ? "Max" : "", ""};
+  }
+
+  // The bound that stays is input 1 of a Clip that becomes Max, input 2 of one that becomes Min.
+  static void reform_clip(onnx::NodeProto& node, const std::string& op_type) {
+    if (op_type == "Min") node.set_input(1, node.input(2));
+    const int inputs = op_type == "Identity" ? 1 : 2;
+    while (node.input_size() > inputs) node.mutable_input()->RemoveLast();
+    node.set_op_type(op_type);
   }
 
   // Why the infinities of input `i` must stay; "" where they may go, and `what` says how.
   std::string prove(const onnx::NodeProto& node, int i, const Tensor& value, const Signs& signs,
                     std::string& what) {
-    if (drops_input(node, i)) {
-      if ((i == 1 && signs.positive) || (i == 2 && signs.negative))
-        return "Clip to an infinity of the wrong side";
-      what = "Clip has no bound for an infinite one";
-      return {};
-    }
     if (is_op(node, "Where") && i > 0 && hidden_by_mask(node, i, value)) {
       what = fmt::format("a constant mask hides every infinity: {} for it", value_);
       return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +89,35 @@ TEST(ReplaceInfiniteConstants, WhatAConstantMaskHidesAndBoundsOfClip) {
     <float[1,3] c = {1, 99, 2}, bool[1,3] m = {0, 1, 0}, float zero = {0}, float top = {99}> {
       y = Where (m, x, c)  z = Clip (x, zero, top) })");
   replace_all(model, {{"x", ramp({1, 3})}});
-  EXPECT_EQ(model.proto().graph().node(1).input(2), "");
+  EXPECT_EQ(model.proto().graph().node(1).op_type(), "Max");
+}
+
+// A Clip without a bound makes the largest finite number of an infinity, one to an infinite bound
+// does not: the results must be the same bits for infinities and NaN too.
+TEST(ReplaceInfiniteConstants, BoundsOfClipChangeNoInfinity) {
+  const Tensor x = Tensor::from<float>(DType::kFloat32, {6}, {kInf, -kInf, NAN, 1e38F, -1, 7});
+  const std::pair<const char*, const char*> cases[] = {
+      {"zero, top", "Max"}, {"bottom, six", "Min"}, {"bottom, top", "Identity"}};
+  for (const auto& [bounds, op_type] : cases) {
+    Model model =
+        infinite_model(fmt::format("{}(float[6] x) => (float[6] y) <float zero = {{0}}, float six "
+                                   "= {{6}}, float top = {{99}}, "
+                                   "float bottom = {{-99}}> {{ y = Clip (x, {}) }}",
+                                   kHead, bounds));
+    const TensorMap before = run_on_cpu(model, {{"x", x}});
+    const PassOutcome outcome = run_pass(model, "replace_infinite_constants");
+    EXPECT_EQ(outcome.applied, 1) << bounds;
+    EXPECT_TRUE(outcome.skipped.empty()) << bounds;
+    ASSERT_EQ(model.proto().graph().node_size(), 1) << bounds;
+    EXPECT_EQ(model.proto().graph().node(0).op_type(), op_type);
+    EXPECT_FALSE(has_infinities(model));
+    const TensorMap after = run_on_cpu(model, {{"x", x}});
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      const float was = before.at("y").data<float>()[i], is = after.at("y").data<float>()[i];
+      EXPECT_TRUE(was == is || (std::isnan(was) && std::isnan(is)))
+          << bounds << " of " << x.data<float>()[i] << ": " << was << ", now " << is;
+    }
+  }
 }
 
 TEST(ReplaceInfiniteConstants, RefusesWhatIsNotMasked) {
@@ -119,6 +148,10 @@ TEST(ReplaceInfiniteConstants, RefusesWhatIsNotMasked) {
               HasSubstr("comes to Less"));
   EXPECT_THAT(reason("(float[2] x) => (float[2] y) <float c = {99}> { y = Clip (x, c) }"),
               HasSubstr("wrong side"));
+  EXPECT_THAT(reason("(float[2] x) => (float[2] y) <float c = {99}> { y = Clip (x, c, c) }"),
+              HasSubstr("wrong side"));
+  EXPECT_THAT(reason("(float[2] x) => (float[2] y) <float c = {-99}> { y = Clip (x, c) }"),
+              HasSubstr("without the other"));
 }
 
 TEST(ReplaceInfiniteConstants, TheConditionThatItStatesIsNeeded) {
