@@ -16,7 +16,9 @@
 // Class algebraic: fewer roundings, in another order; and what overflowed half way no longer does.
 // Refuses: a factor or divisor that is 0, or a constant that is not finite; a merged constant that
 // overflows or is below the smallest normal number of its dtype; the last factor of a GELU, which
-// fuse_gelu and devices look for.
+// fuse_gelu and devices look for; two added constants that cancel (opposite signs, and less than
+// half of the larger remains): (x + 12582912) - 12582912 rounds x to integers in float32, and x + 0
+// does not.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -81,6 +83,22 @@ std::optional<Tensor> scaled(const Tensor& constant, const Step& step) {
 
 std::optional<Tensor> plus(const Tensor& a, bool minus_a, const Tensor& b, bool minus_b) {
   return combine(a, b, [=](double x, double y) { return (minus_a ? -x : x) + (minus_b ? -y : y); });
+}
+
+// "a constant of 1e+08 and one of -1e+08 cancel: ..." where some elements do; else "".
+std::string cancelling(const Tensor& a, bool minus_a, const Tensor& b, bool minus_b) {
+  std::string reason;
+  combine(a, b, [&](double x, double y) {
+    if (minus_a) x = -x;
+    if (minus_b) y = -y;
+    if (reason.empty() && x * y < 0 && std::fabs(x + y) < std::max(std::fabs(x), std::fabs(y)) / 2)
+      reason = fmt::format(
+          "the constants {:.6g} and {:.6g} cancel: what the first addition rounds away may be "
+          "meant",
+          x, y);
+    return 1.0;
+  });
+  return reason;
 }
 
 bool not_larger(const Tensor& merged, const Tensor& a, const Tensor& b) {
@@ -159,6 +177,9 @@ class Merger {
         constant = std::move(merged->constant);
       }
     } else {
+      if (const std::string reason = cancelling(*a.constant, a.inverse, *b.constant, b.inverse);
+          !reason.empty())
+        return r_.refuse(b.node, reason);
       constant = merged_shifts(a, b);
     }
     if (!constant) return r_.refuse(b.node, kRefused);
@@ -184,6 +205,10 @@ class Merger {
   // ((x + a) * b) + c
   void merge_shift_scale_shift(const Step& a, const Step& b, const Step& c) {
     const auto moved = scaled(*a.constant, b);
+    if (moved)
+      if (const std::string reason = cancelling(*moved, a.inverse, *c.constant, c.inverse);
+          !reason.empty())
+        return r_.refuse(c.node, reason);
     const auto shift =
         moved ? plus(*moved, a.inverse, *c.constant, c.inverse) : std::optional<Tensor>();
     if (!shift || !not_larger(*shift, *a.constant, *c.constant)) return r_.refuse(c.node, kRefused);

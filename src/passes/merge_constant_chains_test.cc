@@ -41,7 +41,7 @@ TEST(MergeConstantChains, EveryPairAndBroadcasting) {
                             "a = Div (x, v)  y = Div (a, s)", "a = Add (x, v)  y = Sub (a, s)",
                             "a = Sub (x, s)  y = Add (v, a)", "a = Sub (x, v)  y = Sub (a, s)"}) {
     Model model = model_from_text(std::string(R"(<ir_version: 8, opset_import: ["" : 17]>
-      g (float[N,4] x) => (float[N,4] y) <float s = {3}, float[1,4] v = {0.5, 2, -7, 5}> { )") +
+      g (float[N,4] x) => (float[N,4] y) <float s = {3}, float[1,4] v = {-0.5, -1, -7, -6}> { )") +
                                   chain + " }");
     const Model before = model.clone();
     EXPECT_EQ(run_pass(model, "merge_constant_chains").applied, 1) << chain;
@@ -58,7 +58,7 @@ TEST(MergeConstantChains, ThreeOfAlternatingKindsBecomeTwo) {
                             "a = Sub (x, v)  b = Div (a, s)  y = Add (t, b)"}) {
     Model model = model_from_text(std::string(R"(<ir_version: 8, opset_import: ["" : 17]>
       g (float[2,4] x) => (float[2,4] y)
-        <float s = {3}, float t = {-1.5}, float[4] v = {0.5, 2, -7, 5}> { )") +
+        <float s = {3}, float t = {-1.5}, float[4] v = {0.5, 2, 7, 5}> { )") +
                                   chain + " }");
     const Model before = model.clone();
     EXPECT_EQ(run_pass(model, "merge_constant_chains").applied, 1) << chain;
@@ -84,6 +84,34 @@ TEST(MergeConstantChains, RefusesZeroInfinityOverflowUnderflowAndGrowth) {
     ASSERT_EQ(outcome.skipped.size(), 1U);
     EXPECT_THAT(outcome.skipped[0].reason, HasSubstr(reason));
   }
+}
+
+// x + 1e8 keeps multiples of 8 of x, and x + 1.5 * 2^23 its integers: merged, they would keep x.
+TEST(MergeConstantChains, RefusesAddedConstantsThatCancel) {
+  for (const char* chain :
+       {"a = Add (x, big)  y = Sub (a, big)", "a = Sub (x, big)  y = Add (big, a)",
+        "a = Add (x, magic)  y = Sub (a, magic)", "a = Add (x, near)  y = Add (far, a)",
+        "a = Add (x, magic)  b = Mul (a, two)  y = Sub (b, twice)"}) {
+    Model model = model_from_text(std::string(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[2,4] x) => (float[2,4] y)
+        <float big = {1e8}, float magic = {12582912}, float two = {2}, float twice = {25165824},
+         float[4] near = {1, 1, 1, 100}, float[4] far = {1, 1, 1, -51}> { )") +
+                                  chain + " }");
+    const std::size_t nodes = op_types(model).size();
+    const PassOutcome outcome = run_pass(model, "merge_constant_chains");
+    EXPECT_EQ(outcome.applied, 0) << chain;
+    EXPECT_EQ(op_types(model).size(), nodes) << chain;
+    ASSERT_EQ(outcome.skipped.size(), 1U) << chain;
+    EXPECT_THAT(outcome.skipped[0].reason, HasSubstr("cancel")) << chain;
+  }
+}
+
+// Half of the larger is left: no more than one digit is at stake.
+TEST(MergeConstantChains, MergesOppositeConstantsThatDoNotCancel) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,4] x) => (float[2,4] y) <float a = {100}, float b = {50}> {
+      c = Add (x, a)  y = Sub (c, b) })");
+  EXPECT_EQ(run_pass(model, "merge_constant_chains").applied, 1);
 }
 
 TEST(MergeConstantChains, UsedTensorsConstantsInFrontAndIntegersStay) {
