@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "adapters/recording.h"
@@ -42,6 +43,14 @@ std::string difference(const Tensor& recorded, const Tensor& given) {
                        to_string(recorded.shape()));
   return fmt::format("differs in {} of {} elements, by up to {:.6g}", error->differing,
                      error->count, error->max_abs);
+}
+
+// The position that a case's name is: 7 of "007".
+std::optional<std::size_t> position_of(std::string_view name) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
 }
 
 // What all graphs that were loaded from one recording share.
@@ -104,15 +113,21 @@ class RecordedGraph final : public LoadedGraph {
     const auto& cases = recording().cases;
     const std::lock_guard lock(mutex_);
     selected_.reset();
+    std::vector<std::size_t> found;
     for (std::size_t i = 0; i < cases.size(); ++i)
-      if (cases[i].name == name || cases[i].name == fs::path(name).stem()) selected_ = i;
-    for (std::size_t i = 0; i < cases.size() && !selected_; ++i) {
-      std::size_t number = 0;
-      const std::string& text = cases[i].name;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc() && end == text.data() + text.size() && number == index)
-        selected_ = i;
-    }
+      if (cases[i].name == name || cases[i].name == fs::path(name).stem()) found.push_back(i);
+    if (found.empty())
+      for (std::size_t i = 0; i < cases.size(); ++i)
+        if (position_of(cases[i].name) == index) found.push_back(i);
+    // Where all of them hold inputs the bytes decide between them.
+    if (found.size() > 1 && !std::all_of(found.begin(), found.end(),
+                                         [&](std::size_t i) { return has_inputs(cases[i]); }))
+      return InvalidArgument(
+          "the recording '{}' has '{}.npz' and '{}.npz' for input '{}' (position {}): which of "
+          "them "
+          "is meant? Remove or rename one, or put the inputs into both",
+          recording().path.string(), cases[found[0]].name, cases[found[1]].name, name, index);
+    if (!found.empty()) selected_ = found.front();
     // Otherwise the bytes of the inputs decide; without them there must be one case.
     if (selected_ || cases.size() == 1 || any_inputs()) return {};
     return NotFound(
@@ -302,6 +317,27 @@ class FilesExecutor final : public Executor {
     return std::optional(std::move(held));
   }
 
+  std::string what_is_recorded(const Model& model) const {
+    const Recording& recording = shared_->get();
+    const GraphIndex index(model.proto().graph());
+    std::set<std::string> named, known, unknown;
+    for (const auto& [tensor, name] : recording.names) named.insert(name.key);
+    for (const RecordedCase& one : recording.cases)
+      for (const std::string& array : one.tensors.names())
+        (named.contains(array) || index.find(array) != nullptr ? known : unknown).insert(array);
+    constexpr std::size_t kShown = 5;
+    std::size_t count = 0;
+    std::string text;
+    for (const auto* arrays : {&unknown, &known})
+      for (const std::string& array : *arrays)
+        if (count++ < kShown) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", array);
+    if (count > kShown) text += fmt::format(" and {} more", count - kShown);
+    return fmt::format("it has {}{}", text.empty() ? "no array" : text,
+                       unknown.empty() ? ""
+                                       : fmt::format("; if one of them is it, say so in {}",
+                                                     recording.names_file.string()));
+  }
+
   std::vector<std::pair<std::string, std::string>> versions() const override {
     return {{"recording", "sha256 " + shared_->get().fingerprint}};
   }
@@ -332,6 +368,11 @@ class FilesExecutor final : public Executor {
 Result<std::unique_ptr<Executor>> make_files_executor(const fs::path& path) {
   TENONNX_ASSIGN_OR_RETURN(Recording recording, read_recording(path));
   return std::unique_ptr<Executor>(std::make_unique<FilesExecutor>(std::move(recording)));
+}
+
+std::string what_is_recorded(const Executor& executor, const Model& model) {
+  const auto* files = dynamic_cast<const FilesExecutor*>(&executor);
+  return files == nullptr ? "" : files->what_is_recorded(model);
 }
 
 }  // namespace tenonnx

@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "ort/executor.h"
 
@@ -20,5 +21,10 @@ namespace tenonnx {
 
 // Errors of read_recording (adapters/recording.h).
 Result<std::unique_ptr<Executor>> make_files_executor(const std::filesystem::path& path);
+
+// For a tensor of the model that a recording does not hold: which arrays it has, those first that
+// are no tensor of the model (one of them may be it under another name), and where to say so. ""
+// where `executor` is no recording.
+std::string what_is_recorded(const Executor& executor, const Model& model);
 
 }  // namespace tenonnx

@@ -157,6 +157,25 @@ TEST_F(Files, CasesByNameOrPosition) {
   EXPECT_THAT(status.message(), AllOf(HasSubstr("'other.png' (position 8)"), HasSubstr("'007'")));
 }
 
+TEST_F(Files, TwoCasesForOneInput) {
+  write("0.npz", outputs_for(x(1)));
+  write("00.npz", outputs_for(x(2)));
+  write("1.npz", outputs_for(x(3)));
+  ASSERT_TRUE(load().ok());
+  const Status status = graph_->select_case("street.png", 0);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("'0.npz' and '00.npz'"), HasSubstr("position 0")));
+  EXPECT_TRUE(graph_->select_case("street.png", 1).ok());
+  // With their inputs the bytes say which.
+  write("0.inputs.npz", {{"x", x(1)}});
+  write("00.inputs.npz", {{"x", x(2)}});
+  ASSERT_TRUE(load().ok());
+  ASSERT_TRUE(graph_->select_case("street.png", 0).ok());
+  const auto result = graph_->run({{"x", x(2)}});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  expect_identical(*result, outputs_for(x(2)));
+}
+
 // Recorded inputs count more than a name.
 TEST_F(Files, ANameDoesNotOverruleInputs) {
   TensorMap tensors = outputs_for(x(1));
@@ -194,6 +213,45 @@ TEST_F(Files, NamesLayoutsAndDtypesOfABoard) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->at("y").data<float>()[0], 0);
   EXPECT_EQ(result->at("y").data<float>()[2], 127.5F);
+}
+
+TEST_F(Files, SaysWhichArraysThereAreAndWhereToNameThem) {
+  TensorMap tensors = outputs_for(x(1));
+  tensors["mean"] = tensors.at("s");
+  tensors.erase("s");
+  write("board.npz", tensors);
+  auto executor = make_executor(address());
+  ASSERT_TRUE(executor.ok());
+  EXPECT_EQ(what_is_recorded(**executor, model_),
+            fmt::format("it has 'mean', 'y'; if one of them is it, say so in {}",
+                        (dir_ / "names.json").string()));
+  names(R"({"s": "mean"})");
+  executor = make_executor(address());
+  ASSERT_TRUE(executor.ok());
+  EXPECT_EQ(what_is_recorded(**executor, model_), "it has 'mean', 'y'");
+  EXPECT_EQ(what_is_recorded(*make_executor("cpu").value(), model_), "");
+}
+
+TEST_F(Files, AZeroPointAloneIsAMistake) {
+  write("board.npz", outputs_for(x(1)));
+  names(R"({"y": {"key": "y", "zero_point": -128}})");
+  EXPECT_THAT(error({{"x", x(1)}}), AllOf(HasSubstr("names.json"), HasSubstr("/tensors/y"),
+                                          HasSubstr("\"zero_point\" without \"scale\"")));
+}
+
+TEST_F(Files, TransposeCountsFromTheBackToo) {
+  const TensorMap right = outputs_for(x(1));
+  const float* y = right.at("y").data<float>();
+  write("board.npz",
+        {{"y", floats({1, 1, 3, 2}, {y[0], y[3], y[1], y[4], y[2], y[5]})}, {"s", right.at("s")}});
+  names(R"({"y": {"key": "y", "transpose": [0, -1, 1, -2]}})");
+  const auto result = run({{"x", x(1)}});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  expect_identical(*result, right);
+  for (const char* axes : {"[0, -1, 3, 1]", "[0, 1, 2, -5]"}) {
+    names(fmt::format(R"({{"y": {{"key": "y", "transpose": {}}}}})", axes));
+    EXPECT_THAT(error({{"x", x(1)}}), HasSubstr("no order of the axes 0 to 3 (-4 to -1")) << axes;
+  }
 }
 
 TEST_F(Files, WhatDoesNotFitSaysHowItMay) {

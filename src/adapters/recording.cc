@@ -37,6 +37,10 @@ Result<RecordedName> read_name(const JsonReader& reader) {
     name.scale = scale;
   }
   TENONNX_ASSIGN_OR_RETURN(name.zero_point, reader.number_or("zero_point", 0));
+  if (reader.has("zero_point") && !name.scale)
+    return DataLoss(
+        "{}: \"zero_point\" without \"scale\": give both of a quantised array, or neither",
+        reader.where());
   if (reader.has("layout")) {
     TENONNX_ASSIGN_OR_RETURN(const std::string layout, reader.string("layout"));
     if (layout == "NHWC")
@@ -58,12 +62,16 @@ Result<RecordedName> read_name(const JsonReader& reader) {
       TENONNX_ASSIGN_OR_RETURN(const std::int64_t axis, item.integer());
       name.transpose.push_back(axis);
     }
+    const std::vector<std::int64_t> given = name.transpose;
+    const auto rank = static_cast<std::int64_t>(given.size());
+    for (std::int64_t& axis : name.transpose)
+      if (axis < 0) axis += rank;  // from the back, as numpy counts
     std::vector<std::int64_t> sorted = name.transpose;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t i = 0; i < sorted.size(); ++i)
       if (sorted[i] != static_cast<std::int64_t>(i))
-        return DataLoss("{}: {} is no order of the axes 0 to {}", axes.where(),
-                        to_string(name.transpose), sorted.size() - 1);
+        return DataLoss("{}: {} is no order of the axes 0 to {} (-{} to -1 from the back)",
+                        axes.where(), to_string(given), rank - 1, rank);
   }
   return name;
 }
