@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 #include "adapters/exec.h"
 
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -12,15 +14,18 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "adapters/printable.h"
 #include "adapters/process.h"
 #include "adapters/recording.h"
 #include "base/files.h"
 #include "base/nearest.h"
 #include "base/npy.h"
 #include "base/status.h"
+#include "model/graph.h"
 #include "ort/inputs.h"
 
 namespace tenonnx {
@@ -50,7 +55,9 @@ Result<double> seconds_from(std::string_view text, std::string_view where) {
 std::string last_lines(const fs::path& log) {
   const auto text = read_file(log);
   if (!text.ok()) return "";
-  std::string_view rest = *text;
+  const std::string_view all = *text;
+  const std::string safe = printable(all.substr(all.size() - std::min(all.size(), 4 * kLogBytes)));
+  std::string_view rest = safe;
   while (rest.ends_with('\n')) rest.remove_suffix(1);
   if (rest.empty()) return ". It printed nothing";
   std::size_t begin = rest.size();
@@ -59,7 +66,10 @@ std::string last_lines(const fs::path& log) {
     begin = rest.rfind('\n', begin - 1);
   if (begin == std::string_view::npos) begin = 0;
   std::string_view tail = rest.substr(begin);
-  if (tail.size() > kLogBytes) tail.remove_prefix(tail.size() - kLogBytes);
+  if (tail.size() > kLogBytes) {
+    tail.remove_prefix(tail.size() - kLogBytes);
+    while (!tail.empty() && (tail.front() & 0xC0) == 0x80) tail.remove_prefix(1);  // half a letter
+  }
   while (tail.starts_with('\n')) tail.remove_prefix(1);
   std::string out = ". It printed last:\n    ";
   for (const char c : tail) {
@@ -107,6 +117,20 @@ struct Command {
   double seconds = kDefaultSeconds;
 };
 
+// The names by which placement.json may call the nodes of a graph and its bodies: a node's own (a
+// loaded model has one for each), or one of its outputs.
+std::set<std::string> node_names(const onnx::GraphProto& main) {
+  std::set<std::string> names;
+  for_each_graph(main, [&](const onnx::GraphProto& graph) {
+    for (const onnx::NodeProto& node : graph.node()) {
+      names.insert(node.output().begin(), node.output().end());
+      names.insert(node.name());
+    }
+  });
+  names.erase("");
+  return names;
+}
+
 class ExecGraph final : public LoadedGraph {
  public:
   ExecGraph(Command command, const Model& model, bool profile, std::unique_ptr<WorkDirectory> work)
@@ -114,6 +138,7 @@ class ExecGraph final : public LoadedGraph {
         inputs_(model.inputs()),
         outputs_(model.outputs()),
         profile_(profile),
+        nodes_(node_names(model.proto().graph())),
         work_(std::move(work)) {}
 
   const std::vector<TensorInfo>& inputs() const override { return inputs_; }
@@ -129,8 +154,8 @@ class ExecGraph final : public LoadedGraph {
     // Of a program that does not exist there is nothing to look at.
     if (status.ok() || status.code() == StatusCode::kNotFound) return status;
     work_->keep();
-    return Status(status.code(), fmt::format("{}\n    Files are kept in '{}'", status.message(),
-                                             work_->path().string()));
+    return Status(status.code(), fmt::format("{}\n    Files are kept in '{}'",
+                                             printable(status.message()), work_->path().string()));
   }
 
   Result<Placement> placement() override {
@@ -167,9 +192,9 @@ class ExecGraph final : public LoadedGraph {
     if (!ended.ok()) return ended.status().at("exec:" + command_.text);
     if (ended->timed_out)
       return FailedPrecondition(
-          "'{}' did not end within {} s and was killed with all that it had started. Give it "
-          "longer: "
-          "exec:timeout=SECONDS,COMMAND or TENONNX_EXEC_TIMEOUT{}",
+          "'{}' did not end within {} s: its process group was killed (what it started outside of "
+          "it may still run). Give it longer: exec:timeout=SECONDS,COMMAND or "
+          "TENONNX_EXEC_TIMEOUT{}",
           command_.text, command_.seconds, last_lines(file("log.txt")));
     if (ended->exit_code != 0 || ended->signal != 0)
       return FailedPrecondition("'{}' failed: {}{}", command_.text, ended->text(),
@@ -219,12 +244,22 @@ class ExecGraph final : public LoadedGraph {
     const JsonReader reader(
         *json, fmt::format("'{}': {}", command_.text, file("placement.json").string()));
     TENONNX_ASSIGN_OR_RETURN(placement_, placement_from_json(reader));
+    std::vector<std::string> unknown;
+    for (const NodePlacement& node : placement_->nodes)
+      if (!nodes_.contains(node.node)) unknown.push_back(node.node);
+    if (!unknown.empty())
+      placement_->disagreement = printable(
+          fmt::format("placement.json of '{}' names {} node{} that the graph does not have, the "
+                      "first '{}'; it has {}",
+                      command_.text, unknown.size(), unknown.size() == 1 ? "" : "s", unknown[0],
+                      nearest_names(unknown[0], {nodes_.begin(), nodes_.end()})));
     return {};
   }
 
   const Command command_;
   const std::vector<TensorInfo> inputs_, outputs_;
   const bool profile_;
+  const std::set<std::string> nodes_;  // what placement.json may call them
   const std::unique_ptr<WorkDirectory> work_;
   std::mutex mutex_;
   std::optional<Placement> placement_;

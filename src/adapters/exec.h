@@ -6,8 +6,8 @@
 // log.txt out. The protocol: docs/reference/executors.md.
 //
 // COMMAND is split into words at spaces, with '...', "..." and \ as a shell has them and nothing
-// else of a shell, and started without one; the directory is its last argument. It and all that it
-// starts are one process group, which is killed at the time limit (600 s; TENONNX_EXEC_TIMEOUT).
+// else of a shell, and started without one; the directory is its last argument. It has a process
+// group of its own, which is killed at the time limit (600 s; TENONNX_EXEC_TIMEOUT).
 // Runs of one loaded graph follow one another in the same directory, so that a command may keep
 // there what it compiled. It is removed in the end, unless a run failed or TENONNX_EXEC_DIR says
 // where such directories go.

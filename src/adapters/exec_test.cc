@@ -102,8 +102,8 @@ TEST_F(Exec, TheExampleScript) {
 TEST_F(Exec, Placement) {
   ASSERT_TRUE(run(script(R"(cp "$right" "$1/outputs.npz"
     echo '{"schema_version": 1, "nodes": [{"node": "a", "op_type": "Mul", "provider": "NPU"},
-      {"node": "b", "op_type": "Relu", "provider": "NPU", "duration_us": 7},
-      {"node": "c", "op_type": "ArgMax", "provider": "CPU"}]}' > "$1/placement.json")"))
+      {"node": "y", "op_type": "Relu", "provider": "NPU", "duration_us": 7},
+      {"node": "best", "op_type": "ArgMax", "provider": "CPU"}]}' > "$1/placement.json")"))
                   .ok());
   const auto placement = graph_->placement();
   ASSERT_TRUE(placement.ok());
@@ -123,6 +123,32 @@ TEST_F(Exec, WithoutPlacementNothingIsKnown) {
   placement = graph_->placement();
   ASSERT_TRUE(placement.ok());
   EXPECT_THAT(placement->disagreement, HasSubstr("names no node"));
+}
+
+// Another graph's placement says nothing of this one.
+TEST_F(Exec, APlacementOfUnknownNodesIsADisagreement) {
+  ASSERT_TRUE(run(script(R"(cp "$right" "$1/outputs.npz"
+    echo '{"schema_version": 1, "nodes": [{"node": "a", "provider": "NPU"},
+      {"node": "no\u001bpe", "provider": "NPU"}]}' > "$1/placement.json")"))
+                  .ok());
+  const auto placement = graph_->placement();
+  ASSERT_TRUE(placement.ok());
+  EXPECT_THAT(placement->disagreement, AllOf(HasSubstr("names 1 node that the graph does not have"),
+                                             HasSubstr("'no?pe'"), HasSubstr("'node_0'")));
+}
+
+// Escape sequences that retitle or clear a terminal, C1 controls, bytes that are no UTF-8.
+TEST_F(Exec, ControlCharactersOfTheLogAreNotPassedOn) {
+  const std::string message =
+      error(script(R"(printf '\033]0;title\007\033[2J\302\233 \000\377 \342\200\256'
+                printf 'gr\303\274n\tok\r\n10%%\r20%%\n'; exit 3)"));
+  EXPECT_THAT(message, AllOf(HasSubstr("?]0;title??[2J? ?? ?gr\303\274n\tok\n"),
+                             HasSubstr("10%\n    20%"), Not(HasSubstr("\033"))));
+  for (const char c : message)
+    EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') << int{c};
+  const std::string bad_field = error(script(R"(cp "$right" "$1/outputs.npz"
+    echo '{"schema_version": 1, "no\u001b[2Jdes": []}' > "$1/placement.json")"));
+  EXPECT_THAT(bad_field, Not(HasSubstr("\033")));
 }
 
 TEST_F(Exec, AFailureShowsWhatWasPrinted) {
@@ -170,8 +196,9 @@ TEST_F(Exec, TheTimeLimitEndsTheWholeGroup) {
       error("timeout=0.3," + script("echo started; (trap '' TERM; sleep 4; echo > '" + late +
                                     "') & echo $! > '" + (dir_ / "pid").string() + "'; wait"));
   const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_THAT(message, AllOf(HasSubstr("did not end within 0.3 s"), HasSubstr("started"),
-                             HasSubstr("timeout=SECONDS")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("did not end within 0.3 s"), HasSubstr("started"),
+                    HasSubstr("its process group was killed"), HasSubstr("timeout=SECONDS")));
   EXPECT_LT(took, std::chrono::seconds(4));
   int pid = 0;
   std::ifstream(dir_ / "pid") >> pid;
