@@ -87,9 +87,11 @@ void add_lane(const std::vector<double>& scores, const std::vector<std::int64_t>
     }
     chosen = static_cast<char>(chosen | kCandidate);
     out.same_position += order[static_cast<std::size_t>(i)] == index ? 1 : 0;
+    // Against the worst so far: many small steps upwards are a large one together.
     if (sorted && score(index) > before)
       out.disorder = std::max(out.disorder, score(index) - before);
-    before = score(index);
+    else
+      before = score(index);
   }
   if (worst_index < 0) return;
   for (std::int64_t i = 0; i < k; ++i) {  // the best first: the first that was left out
@@ -180,6 +182,11 @@ Check selection_check(std::string_view name, const SelectionAgreement& agreement
   } else if (agreement.same_position < agreement.chosen) {
     note += "; the sets are equal, their order is not";
   }
+  if (agreement.disorder > limit.value)
+    note += fmt::format(
+        "; the order differs by more than ties ({:.3g}): consumers that read row 0 see another "
+        "detection",
+        agreement.disorder);
   return make_check(fmt::format("set of {}: margin", name), agreement.margin, Comparison::kAtMost,
                     std::move(limit), std::move(note));
 }

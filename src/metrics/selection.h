@@ -37,7 +37,7 @@ struct SelectionAgreement {
   double margin = 0;
   std::int64_t margin_lane = -1;
   std::int64_t left_out = -1, taken = -1;  // indices along the axis, of that lane
-  // The same for the order of what was chosen: how much worse a score is than the one behind it.
+  // The same for the order of what was chosen: how much worse a score is than any behind it.
   double disorder = 0;
 };
 
@@ -54,7 +54,8 @@ void join_worst(SelectionAgreement& total, const SelectionAgreement& next);
 
 // "set of <name>: margin" <= 2 x the limit of one score: what flipped is a tie where both scores
 // may be off by their limit. Fails for invalid indices whatever the margin is. The note says how
-// the sets and positions agree.
+// the sets and positions agree, and where the order is worse than the same limit allows: the set is
+// right still, whoever reads the first row alone is not.
 Check selection_check(std::string_view name, const SelectionAgreement& agreement,
                       const Limit& score_limit);
 

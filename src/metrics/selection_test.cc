@@ -117,5 +117,18 @@ TEST(SelectionAgreement, JoinsToTheWorst) {
   EXPECT_EQ(total.margin, 2);
 }
 
+// Each step upwards is within the limit, all of them together are not.
+TEST(Selection, AReversedOrderIsSaidBesideASetThatIsRight) {
+  const Tensor scores = Tensor::from<float>(DType::kFloat32, {4}, {0.5F, 0.625F, 0.75F, 0.875F});
+  const Tensor taken = Tensor::from<std::int64_t>(DType::kInt64, {4}, {0, 1, 2, 3});
+  const auto got = compare_selection(scores, taken, {});
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->disorder, 0.375);
+  const Check check = selection_check("topk", *got, {0.0625, ""});
+  EXPECT_EQ(check.verdict, Verdict::kPass);
+  EXPECT_NE(check.note.find("read row 0"), std::string::npos);
+  EXPECT_EQ(selection_check("topk", *got, {0.25, ""}).note.find("read row 0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenonnx

@@ -148,4 +148,20 @@ Result<Saturation> count_saturated(const Tensor& reference, const Tensor& candid
   return out;
 }
 
+Result<NonFiniteChange> changed_non_finite(const Tensor& reference, const Tensor& candidate,
+                                           double largest) {
+  TENONNX_RETURN_IF_ERROR(check_same(reference, candidate));
+  NonFiniteChange out;
+  for_each_pair(reference, candidate, [&](double x, double y, std::int64_t i) {
+    if (std::isfinite(x) || x == y || (std::isnan(x) && std::isnan(y))) return;
+    if (std::isinf(x) && std::isfinite(y) && std::fabs(y) >= largest &&
+        std::signbit(x) == std::signbit(y)) {
+      ++out.saturated;
+      return;
+    }
+    if (out.lost++ == 0) out.first_lost_index = i;
+  });
+  return out;
+}
+
 }  // namespace tenonnx

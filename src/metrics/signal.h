@@ -54,4 +54,17 @@ struct Saturation {
 Result<Saturation> count_saturated(const Tensor& reference, const Tensor& candidate, double largest,
                                    double ceiling, std::span<const double> masks);
 
+// What became of elements that are Inf or NaN in the reference.
+struct NonFiniteChange {
+  std::int64_t saturated = 0;  // Inf that the candidate holds as a number of its storage's end
+  // What no storage explains: NaN for Inf, the other sign, another number for either.
+  std::int64_t lost = 0;
+  std::int64_t first_lost_index = -1;
+};
+// `largest`: the storage's largest finite magnitude: a finite number of that size or above, of the
+// same sign, is a saturated Inf. Inf where nothing saturates, as in float32. InvalidArgument as
+// compare_tensors; all 0 for integers.
+Result<NonFiniteChange> changed_non_finite(const Tensor& reference, const Tensor& candidate,
+                                           double largest);
+
 }  // namespace tenonnx

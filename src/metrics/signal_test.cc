@@ -74,7 +74,7 @@ TEST(CountSaturated, TellsClippedValuesFromKeptOnesAndMasks) {
       count_saturated(floats({1, 90000, -70000, -1e9F, 200000}),
                       floats({1, 89984, -65504, -65504, 131008}), 65504, 131008, masks);
   ASSERT_TRUE(found.ok());
-  EXPECT_EQ(found->beyond, 3);  // 90000, -70000, 200000; the mask is none
+  EXPECT_EQ(found->beyond, 3);     // 90000, -70000, 200000; the mask is none
   EXPECT_EQ(found->saturated, 2);  // 89984 is 90000, rounded
   EXPECT_EQ(found->first_index, 1);
   EXPECT_EQ(found->max_abs, 200000);
@@ -82,6 +82,24 @@ TEST(CountSaturated, TellsClippedValuesFromKeptOnesAndMasks) {
   const auto kept = count_saturated(floats({90000}), floats({90000}), 65504, 131008, {});
   EXPECT_EQ(kept->beyond, 1);
   EXPECT_EQ(kept->saturated, 0);
+}
+
+TEST(ChangedNonFinite, TellsSaturationFromLoss) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto of = [](std::vector<float> values) {
+    const Shape shape = {static_cast<std::int64_t>(values.size())};
+    return Tensor::from<float>(DType::kFloat32, shape, values);
+  };
+  const Tensor reference = of({1, inf, inf, -inf, -inf, inf, nan, nan});
+  const Tensor candidate = of({2, inf, 65504, -131008, 65504, nan, nan, 5});
+  const auto half = changed_non_finite(reference, candidate, 65504);
+  ASSERT_TRUE(half.ok());
+  EXPECT_EQ(half->saturated, 2);
+  EXPECT_EQ(half->lost, 3);
+  EXPECT_EQ(half->first_lost_index, 4);
+  EXPECT_EQ(changed_non_finite(reference, candidate, inf)->lost, 5);
+  EXPECT_FALSE(changed_non_finite(reference, of({1}), 65504).ok());
 }
 
 }  // namespace
