@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "adapters/address.h"
+#include "adapters/files.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
@@ -24,7 +25,7 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kSim = "sim:";
+constexpr std::string_view kSim = "sim:", kExec = "exec:";
 
 bool is_sim(std::string_view address) { return address.starts_with(kSim); }
 
@@ -205,12 +206,26 @@ class Comparer {
     request.candidate = two_models_ ? &candidate_ : nullptr;
     request.tensors = options_.tensors;
     request.names = two_models_ ? &names_ : nullptr;
+    request.names_file = result_.names.empty() ? "" : fmt::format("'{}'", result_.names);
     TENONNX_RETURN_IF_ERROR(add_recorded(*ref_, source_, "--ref", ref_recorded_, request));
     bool on_recorded = false;
     TENONNX_RETURN_IF_ERROR(
         add_recorded(*on_, two_models_ ? candidate_ : source_, "--on", on_recorded, request));
     TENONNX_RETURN_IF_ERROR(choose_cut(request, on_recorded));
-    TENONNX_ASSIGN_OR_RETURN(plan_, plan_comparison(request));
+    // Under which names there is more, where a recording lacks what is asked for.
+    std::string recorded = what_is_recorded(*ref_, source_);
+    if (on_recorded) recorded = what_is_recorded(*on_, two_models_ ? candidate_ : source_);
+    auto plan = plan_comparison(request);
+    if (!plan.ok())
+      return recorded.empty()
+                 ? plan.status()
+                 : Status(plan.status().code(), fmt::format("{}. Of the recording: {}",
+                                                            plan.status().message(), recorded));
+    plan_ = std::move(plan).value();
+    for (const PlannedTensor& tensor : plan_.tensors)
+      if (tensor.is_output && tensor.state == TensorState::kNotRecorded)
+        result_.notes.push_back(fmt::format("the output '{}' is not in the recording: {}",
+                                            tensor.tensor.name, recorded));
     if (on_recorded) result_.taken = "as recorded";
     return {};
   }
@@ -262,7 +277,7 @@ class Comparer {
 
   // All that the figures depend on.
   Result<std::string> key() const {
-    std::string text = fmt::format("tenonnx {} compare 1\n", version());
+    std::string text = fmt::format("tenonnx {} compare 2\n", version());
     for (const Model* model : {&source_, &candidate_})
       for (const auto& [name, hash] : model->source_hashes())
         text += fmt::format("{} {}\n", name, hash);
@@ -291,6 +306,14 @@ class Comparer {
     TENONNX_ASSIGN_OR_RETURN(const std::string text, key());
     fs::path cache = options_.cache.empty() ? CompareJournal::default_directory() : options_.cache;
     if (options_.cache == "none") cache.clear();
+    for (const std::string& address : {options_.ref, options_.on}) {
+      if (!address.starts_with(kExec) || cache.empty()) continue;
+      cache.clear();
+      result_.notes.push_back(
+          fmt::format("nothing is kept or reused for --resume: the program of '{}' may change "
+                      "without its address changing",
+                      address));
+    }
     TENONNX_ASSIGN_OR_RETURN(const CompareJournal journal,
                              CompareJournal::open(cache, text, options_.resume));
     WindowsRequest request;
@@ -316,10 +339,23 @@ class Comparer {
   void collect(ComparedTensors compared) {
     result_.windows = compared.windows;
     result_.recalled = compared.recalled;
+    result_.reused = compared.reused;
+    if (options_.resume)
+      result_.notes.push_back(fmt::format(
+          "--resume: figures of {} of {} compared tensors are reused from an equal earlier run",
+          compared.reused, plan_.count(TensorState::kCompared)));
     for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
       result_.tensors.push_back({std::move(plan_.tensors[i]), std::move(compared.tensors[i])});
     for (std::size_t i = 0; i < plan_.selections.size(); ++i)
-      result_.selections.push_back({plan_.selections[i], compared.selections[i], {}});
+      result_.selections.push_back(
+          {plan_.selections[i],
+           compared.selections[i],
+           !ref_recorded_ && !plan_.candidate_indices[i].empty(),
+           ref_recorded_
+               ? "run the reference too (--ref cpu), which a recording cannot do with the "
+                 "candidate's rows"
+               : plan_.missing_indices[i],
+           {}});
     result_.versions.emplace_back("tenonnx", version());
     for (const Executor* executor : {ref_.get(), on_.get()})
       for (const auto& entry : executor->versions())
@@ -329,8 +365,10 @@ class Comparer {
   }
 
   Status add_checks() {
-    judge_all(result_, settings_, ref_recorded_);
+    judge_all(result_, settings_);
     result_.checks = compare_checks(result_);
+    if (!plan_.output_order.empty())
+      result_.checks.push_back(inconclusive_check("order of the outputs", plan_.output_order));
     TENONNX_RETURN_IF_ERROR(check_folding());
     for (std::string& note : order_notes(result_)) result_.notes.push_back(std::move(note));
     result_.verdict = overall_verdict(result_.checks);

@@ -51,6 +51,9 @@ struct ComparedTensor {
 struct ComparedSelection {
   Selection selection;
   std::optional<SelectionAgreement> agreement;
+  // The reference was computed with the candidate's indices: rows behind are the same detections.
+  bool forced = false;
+  std::string missing;  // else what to do about it
   Check check;
 };
 
@@ -72,6 +75,7 @@ struct CompareResult {
   std::vector<std::string> explanations;  // contract errors that explain the difference
   std::vector<std::pair<std::string, std::string>> versions;
   std::size_t windows = 0, recalled = 0;
+  std::size_t reused = 0;  // tensors of the recalled windows
 
   std::size_t count(TensorState state) const;
   // The first tensor in topological order beyond its limit; nullptr for none.

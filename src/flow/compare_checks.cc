@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/status.h"
 #include "flow/compare_windows.h"
@@ -14,6 +15,29 @@ namespace {
 bool same_rows(const ComparedSelection& selection) {
   return selection.agreement && selection.agreement->invalid == 0 &&
          selection.agreement->same_position == selection.agreement->chosen;
+}
+
+// Whether the figures behind a selection are those of rows that may be other detections.
+bool unaligned(const TensorComparison& figures, const ComparedSelection& selection) {
+  if (same_rows(selection)) return false;
+  // Inf or NaN in a tensor that has none anywhere is wrong in whatever order.
+  const NonFiniteCount& ours = figures.error.reference;
+  if (figures.error.broken > 0 && ours.inf + ours.nan == 0) return false;
+  if (!selection.forced) return true;
+  // Forced rows whose choice was not judged (NonMaxSuppression) may differ for its sake.
+  return !selection.agreement && figures.check.verdict == Verdict::kFail;
+}
+
+void leave_open(TensorComparison& figures, const ComparedSelection& selection) {
+  const std::string why = fmt::format("behind {}, whose rows could not be brought together{}{}",
+                                      selection.selection.label,
+                                      selection.missing.empty() ? "" : ": ", selection.missing);
+  figures.check.verdict = Verdict::kInconclusive;
+  figures.check.note = why;
+  for (Check& gate : figures.gates) {
+    gate.verdict = Verdict::kInconclusive;
+    gate.note = why;
+  }
 }
 
 const ComparedTensor* find(const CompareResult& result, const std::string& name) {
@@ -37,14 +61,28 @@ Limit score_limit(const CompareResult& result, const Selection& selection) {
 }
 
 Check judge_selection(const CompareResult& result, const ComparedSelection& one) {
+  const ComparedTensor* scores = find(result, one.selection.scores);
+  const std::string name = fmt::format("set of {}", one.selection.label);
+  if (one.agreement && one.agreement->invalid == 0 && scores != nullptr) {
+    if (!scores->figures && one.agreement->margin > 0)
+      return inconclusive_check(
+          name, fmt::format("{} taken for {}, {:.3g} apart: a tie or an error, by how far its "
+                            "scores '{}' may be off, which were not compared ({})",
+                            one.agreement->taken, one.agreement->left_out, one.agreement->margin,
+                            one.selection.scores, scores->plan.why));
+    if (scores->figures && scores->figures->check.verdict == Verdict::kInconclusive)
+      return inconclusive_check(
+          name, fmt::format("its scores '{}' could not be judged: {}", one.selection.scores,
+                            scores->figures->check.note));
+  }
   if (one.agreement)
     return selection_check(one.selection.label, *one.agreement, score_limit(result, one.selection));
   return inconclusive_check(
-      fmt::format("set of {}", one.selection.label),
-      one.selection.scores.empty()
-          ? "what a NonMaxSuppression chooses is not decided by its scores alone"
-          : fmt::format("its scores '{}' or its indices '{}' were not compared",
-                        one.selection.scores, one.selection.indices));
+      name, one.selection.scores.empty()
+                ? "what a NonMaxSuppression chooses is not decided by its scores alone"
+                : fmt::format("its scores '{}' or its indices '{}' were not compared{}{}",
+                              one.selection.scores, one.selection.indices,
+                              one.missing.empty() ? "" : ": ", one.missing));
 }
 
 std::string first_of(const CompareResult& result, TensorState state) {
@@ -73,33 +111,32 @@ void add_coverage(const CompareResult& result, std::vector<Check>& checks) {
 
 }  // namespace
 
-void judge_all(CompareResult& result, const CompareSettings& settings, bool reference_recorded) {
+void judge_all(CompareResult& result, const CompareSettings& settings) {
   for (ComparedTensor& tensor : result.tensors) {
     if (!tensor.figures) continue;
     judge(*tensor.figures, tensor.plan.tensor.name, settings_for(tensor.plan, settings));
+    for (const int s : tensor.plan.behind) {
+      const ComparedSelection& selection = result.selections[static_cast<std::size_t>(s)];
+      if (unaligned(*tensor.figures, selection)) {
+        leave_open(*tensor.figures, selection);
+        break;
+      }
+    }
   }
   for (ComparedSelection& selection : result.selections)
     selection.check = judge_selection(result, selection);
-  for (ComparedTensor& tensor : result.tensors) {
-    if (!tensor.figures || tensor.figures->check.verdict != Verdict::kFail ||
-        tensor.figures->error.broken > 0)
-      continue;
-    for (const int s : tensor.plan.behind) {
-      const ComparedSelection& selection = result.selections[static_cast<std::size_t>(s)];
-      const bool matched = !reference_recorded && selection.agreement.has_value();
-      if (matched || same_rows(selection)) continue;
-      tensor.figures->check.verdict = Verdict::kInconclusive;
-      tensor.figures->check.note = fmt::format(
-          "behind {}, whose rows could not be brought together", selection.selection.label);
-      break;
-    }
-  }
 }
 
 std::vector<std::string> order_notes(const CompareResult& result) {
   // A cosine that differs in the third place is one that a reader would ask about.
   constexpr double kWorthSaying = 1e-3;
   std::vector<std::string> notes;
+  for (const ComparedSelection& one : result.selections)
+    if (one.agreement && one.agreement->disorder > one.check.limit.value)
+      notes.push_back(fmt::format(
+          "what {} chose is a set; the order differs by more than ties: consumers that read row 0 "
+          "see another detection",
+          one.selection.label));
   for (const ComparedTensor& tensor : result.tensors) {
     if (!tensor.figures || !tensor.figures->unmatched_cosine) continue;
     const double matched = tensor.figures->error.cosine.value_or(0);
@@ -136,10 +173,12 @@ std::vector<Check> compare_checks(const CompareResult& result) {
   note.clear();
   if (const ComparedTensor* first = result.first_beyond())
     note = fmt::format("first '{}' of {}", first->plan.tensor.name, first->plan.node);
-  checks.push_back(make_check(
-      "tensors beyond their limit", static_cast<double>(beyond), Comparison::kAtMost,
-      {0, fmt::format("of {}, each against {:g} x its own noise floor", compared, result.factor)},
-      note));
+  const std::size_t judged = compared - unknown;
+  if (judged > 0 || compared == 0)
+    checks.push_back(make_check(
+        "tensors beyond their limit", static_cast<double>(beyond), Comparison::kAtMost,
+        {0, fmt::format("of {}, each against {:g} x its own noise floor", judged, result.factor)},
+        note));
   if (unknown > 0)
     checks.push_back(inconclusive_check(
         "tensors that could not be judged",
@@ -179,9 +218,13 @@ std::vector<const ComparedTensor*> CompareResult::worst() const {
   std::vector<const ComparedTensor*> out;
   for (const ComparedTensor& tensor : tensors)
     if (tensor.figures) out.push_back(&tensor);
-  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) {
-    return a->figures->ratio > b->figures->ratio;
-  });
+  // A ratio that is not known, NaN, stands with the infinite ones: the sort needs an order.
+  const auto ratio = [](const ComparedTensor* one) {
+    const double value = one->figures->ratio;
+    return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const auto* a, const auto* b) { return ratio(a) > ratio(b); });
   return out;
 }
 

@@ -11,8 +11,9 @@
 namespace tenonnx {
 
 // Judges every tensor and every selection that has figures. A tensor behind a selection whose rows
-// could not be brought together fails on nothing: INCONCLUSIVE.
-void judge_all(CompareResult& result, const CompareSettings& settings, bool reference_recorded);
+// could not be brought together neither passes nor fails: INCONCLUSIVE. Its floor is as large as a
+// shuffling of rows, so that wrong labels and reversed boxes would be within it.
+void judge_all(CompareResult& result, const CompareSettings& settings);
 
 // One check over all tensors, one over Inf and NaN, one a selection; INCONCLUSIVE ones for what was
 // not compared and for random inputs. A failure on random inputs stays one: it is a

@@ -110,6 +110,52 @@ Status nothing_matches(const std::string& glob, const std::vector<ComputedTensor
       glob, tensors.size(), near);
 }
 
+std::string name_list(const std::vector<TensorInfo>& infos) {
+  std::string out;
+  for (const TensorInfo& info : infos)
+    out += fmt::format("{}'{}'", out.empty() ? "" : ", ", info.name);
+  return out.empty() ? "none" : out;
+}
+
+// What a model gives out is its purpose: an output cannot have been fused away, nor be a tensor
+// inside the candidate. Returns how the order differs, "" where it does not.
+template <typename Chosen>
+Result<std::string> check_outputs(const PlanRequest& request, const Chosen& chosen) {
+  if (request.candidate == nullptr) return std::string();
+  const std::vector<TensorInfo> a = request.reference->outputs();
+  const std::vector<TensorInfo> b = request.candidate->outputs();
+  const std::string file = request.names_file.empty() ? "of names" : request.names_file;
+  bool moved = false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!chosen(a[i].name)) continue;
+    std::string name = a[i].name;
+    if (request.names != nullptr) {
+      if (const auto gone = request.names->removed.find(name); gone != request.names->removed.end())
+        return InvalidArgument(
+            "the record {} says that '{}' takes away '{}', which is an output of the reference: an "
+            "output is never fused away, so the record is not of these two models",
+            file, gone->second, name);
+      if (const auto to = request.names->renamed.find(name); to != request.names->renamed.end())
+        name = to->second;
+    }
+    const auto found =
+        std::find_if(b.begin(), b.end(), [&](const TensorInfo& info) { return info.name == name; });
+    if (found == b.end())
+      return InvalidArgument(
+          "the candidate does not give out '{}'{}: the outputs of the reference are {}, those of "
+          "the candidate {}; give a record of names (--names) where an output has another name, or "
+          "choose tensors inside (--tensors)",
+          name, name == a[i].name ? "" : fmt::format(" (for '{}', by {})", a[i].name, file),
+          name_list(a), name_list(b));
+    moved |= static_cast<std::size_t>(found - b.begin()) != i;
+  }
+  if (!moved) return std::string();
+  return fmt::format(
+      "the reference gives out {}, the candidate {}: consumers that read outputs by position get "
+      "another tensor",
+      name_list(a), name_list(b));
+}
+
 int softmax_axis(const onnx::NodeProto& node, std::int64_t opset) {
   // Until opset 12 a Softmax flattens to two dimensions at its axis, 1 by default; over the last
   // axis, which exporters use, both are one.
@@ -148,9 +194,13 @@ Result<ComparePlan> plan_comparison(const PlanRequest& request) {
   const std::vector<ComputedTensor> computed = computed_tensors(*request.reference, index);
 
   const auto chosen = [&](const std::string& name) {
-    if (request.boundary) return request.boundary->contains(name) || index.find(name)->is_output;
+    if (request.boundary) {
+      const Value* value = index.find(name);
+      return request.boundary->contains(name) || (value != nullptr && value->is_output);
+    }
     return request.tensors == "all" || ::fnmatch(request.tensors.c_str(), name.c_str(), 0) == 0;
   };
+  TENONNX_ASSIGN_OR_RETURN(plan.output_order, check_outputs(request, chosen));
   // What lies behind a selection says nothing where the selection itself is not judged.
   std::set<std::string> judged;
   bool any = false;
@@ -197,6 +247,20 @@ Result<ComparePlan> plan_comparison(const PlanRequest& request) {
       mapping.map(info, planned);
     }
     plan.candidate_indices.push_back(planned.candidate);
+    std::string missing;
+    if (planned.candidate.empty()) {
+      const bool unrecorded = request.recorded && !request.recorded->contains(info.name);
+      if (unrecorded && request.recorded->contains(selection.scores))
+        missing = fmt::format("record '{}' too", info.name);
+      else if (unrecorded)
+        missing = selection.scores.empty()
+                      ? fmt::format("record '{}' too", info.name)
+                      : fmt::format("record '{}' and '{}' too", info.name, selection.scores);
+      else
+        missing = fmt::format("its indices '{}' have no counterpart: {}", info.name,
+                              planned.why.empty() ? "unknown" : planned.why);
+    }
+    plan.missing_indices.push_back(std::move(missing));
   }
   if (plan.count(TensorState::kCompared) == 0)
     return InvalidArgument(

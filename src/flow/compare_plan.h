@@ -43,7 +43,10 @@ struct PlannedTensor {
 struct ComparePlan {
   std::vector<Selection> selections;           // of the reference
   std::vector<std::string> candidate_indices;  // their names in the candidate; "" where unmapped
+  std::vector<std::string> missing_indices;    // of these: what to do about it
   std::vector<PlannedTensor> tensors;          // topological order
+  // Empty, or how the candidate's outputs stand in another order than the reference's.
+  std::string output_order;
   std::size_t count(TensorState state) const;
 };
 
@@ -54,12 +57,13 @@ struct PlanRequest {
   // Instead of a glob: these and the outputs.
   std::optional<std::set<std::string>> boundary;
   const NameRecord* names = nullptr;
+  std::string names_file;  // where they were read, for messages
   // What a recording on either side holds; nullopt where both compute.
   std::optional<std::set<std::string>> recorded;
 };
 
-// InvalidArgument where a glob matches nothing (the message has names that are near), or nothing is
-// left to compare.
+// InvalidArgument where a glob matches nothing (the message has names that are near), nothing is
+// left to compare, or the candidate does not give out what is chosen of the reference's outputs.
 Result<ComparePlan> plan_comparison(const PlanRequest& request);
 
 // Inputs of the two by name, dtype and shape (a dynamic dimension fits any): InvalidArgument, got

@@ -130,6 +130,9 @@ std::string notes_of(const TensorComparison& tensor) {
   else if (tensor.saturation.beyond > 0)
     add(fmt::format("{} elements beyond the storage type, up to {:.6g}", tensor.saturation.beyond,
                     tensor.saturation.max_abs));
+  if (tensor.non_finite.saturated > 0)
+    add(fmt::format("{} elements that are Inf in the reference are the end of the storage type",
+                    tensor.non_finite.saturated));
   return note;
 }
 
@@ -202,6 +205,19 @@ Status add_candidate(TensorComparison& tensor, const Tensor& reference, const Te
       tensor.saturation.saturated += one.saturated;
       tensor.saturation.max_abs = std::max(tensor.saturation.max_abs, one.max_abs);
     }
+    if (error.masked_changed > 0) {
+      const double largest = settings.storage == DType::kFloat32
+                                 ? std::numeric_limits<double>::infinity()
+                                 : largest_of(settings.storage);
+      TENONNX_ASSIGN_OR_RETURN(const NonFiniteChange one, changed_non_finite(r, c, largest));
+      NonFiniteChange& all = tensor.non_finite;
+      if (one.lost > 0 && all.lost == 0) {
+        all.first_lost_index = one.first_lost_index;
+        tensor.worst_input = input;
+      }
+      all.saturated += one.saturated;
+      all.lost += one.lost;
+    }
     if (settings.mixed) {
       TENONNX_RETURN_IF_ERROR(add_slices(tensor, r, c));
       for (SliceFigures& slice : tensor.slices) {
@@ -249,6 +265,25 @@ void judge(TensorComparison& tensor, const std::string& name, const CompareSetti
   if (tensor.error.broken > 0) {
     tensor.ratio = std::numeric_limits<double>::infinity();
     tensor.check = finite_check(name, tensor.error);
+    return;
+  }
+  if (tensor.non_finite.lost > 0) {
+    tensor.ratio = std::numeric_limits<double>::infinity();
+    tensor.check =
+        make_check(fmt::format("{}: another value where the reference is Inf or NaN", name),
+                   static_cast<double>(tensor.non_finite.lost), Comparison::kAtMost,
+                   {0, "Inf stays Inf, or saturates in a storage type that ends; NaN stays NaN"},
+                   fmt::format("first at element {}", tensor.non_finite.first_lost_index));
+    return;
+  }
+  // No figure is over Inf and NaN. Equal infinities are equal; NaN on both sides tells nothing.
+  if (tensor.error.compared == 0 &&
+      (tensor.error.differing > 0 || tensor.error.reference.nan > 0)) {
+    tensor.ratio = std::numeric_limits<double>::quiet_NaN();
+    tensor.check = inconclusive_check(
+        name, fmt::format("no element is finite on both sides ({} Inf and {} NaN in the "
+                          "reference): feed inputs that give numbers here",
+                          tensor.error.reference.inf, tensor.error.reference.nan));
     return;
   }
   const bool integers = tensor.error.count > 0 && !tensor.error.cosine &&

@@ -38,6 +38,7 @@ struct TensorComparison {
   std::int64_t path_differing = 0;  // of integers and bool: elements that rounding turns over
   std::optional<std::int64_t> max_ulp;
   Saturation saturation;
+  NonFiniteChange non_finite;
   std::optional<double> softmax_sum, softmax_baseline;  // largest errors of the sum
   std::vector<SliceFigures> slices;
   std::optional<double> unmatched_cosine;  // row by row, selections left as both made them

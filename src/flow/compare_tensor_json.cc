@@ -88,7 +88,10 @@ Json to_json(const TensorComparison& tensor) {
                 {{"beyond", tensor.saturation.beyond},
                  {"saturated", tensor.saturation.saturated},
                  {"max_abs", json_number(tensor.saturation.max_abs)},
-                 {"first_index", tensor.saturation.first_index}}}};
+                 {"first_index", tensor.saturation.first_index},
+                 {"infinities", tensor.non_finite.saturated},
+                 {"lost", tensor.non_finite.lost},
+                 {"first_lost_index", tensor.non_finite.first_lost_index}}}};
   if (const auto sqnr = sqnr_db(tensor.error)) json["sqnr_db"] = json_number(*sqnr);
   if (tensor.max_ulp) json["max_ulp"] = *tensor.max_ulp;
   if (tensor.softmax_sum) {
@@ -128,6 +131,10 @@ Result<TensorComparison> tensor_comparison_from_json(const JsonReader& reader) {
   TENONNX_ASSIGN_OR_RETURN(tensor.saturation.saturated, saturation.integer("saturated"));
   TENONNX_ASSIGN_OR_RETURN(tensor.saturation.max_abs, saturation.number("max_abs"));
   TENONNX_ASSIGN_OR_RETURN(tensor.saturation.first_index, saturation.integer("first_index"));
+  TENONNX_ASSIGN_OR_RETURN(tensor.non_finite.saturated, saturation.integer("infinities"));
+  TENONNX_ASSIGN_OR_RETURN(tensor.non_finite.lost, saturation.integer("lost"));
+  TENONNX_ASSIGN_OR_RETURN(tensor.non_finite.first_lost_index,
+                           saturation.integer("first_lost_index"));
   if (reader.has("max_ulp")) {
     TENONNX_ASSIGN_OR_RETURN(tensor.max_ulp, reader.integer("max_ulp"));
   }

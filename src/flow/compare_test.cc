@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "base/npy.h"
@@ -364,8 +365,12 @@ TEST_F(Compare, GoesOnWhereAnEqualRunWasEnded) {
   const CompareResult second = run(o);
   EXPECT_EQ(second.recalled, second.windows);
   Json a = to_json(first), b = to_json(second);
-  a.erase("settings");
-  b.erase("settings");
+  EXPECT_EQ(second.reused, 3U);
+  EXPECT_THAT(second.notes, ::testing::Contains(HasSubstr("3 of 3 compared tensors are reused")));
+  for (const char* key : {"settings", "notes"}) {
+    a.erase(key);
+    b.erase(key);
+  }
   EXPECT_EQ(a.dump(), b.dump());
   o.factor = 4;  // another question
   EXPECT_EQ(run(o).recalled, 0U);
@@ -400,6 +405,129 @@ TEST_F(Compare, ReportFitsATerminal) {
   o.on = "sim:htp-v73";
   std::istringstream text(describe(run(o)));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+// A recording of the outputs alone: the rows of the candidate cannot be brought to the reference.
+TEST_F(Compare, OutputsBehindASelectionThatWasNotRecordedNeverPass) {
+  const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7321F, 0.7325F, 0.25F})}};
+  CompareOptions o = options(save("a.onnx", kLabels), inputs);
+  const auto recording = [&](const std::string& name, TensorMap outputs) {
+    fs::create_directory(temporary_.path() / name);
+    save(name + "/000.npz", outputs);
+    return "files:" + (temporary_.path() / name).string();
+  };
+  const Tensor wrong = Tensor::from<std::int64_t>(DType::kInt64, {3}, {9, 8, 5});
+  TensorMap outputs = {{"labels", wrong}, {"best", floats({3}, {0.5F, 0.7321F, 0.7325F})}};
+  o.on = recording("wrong", outputs);
+  o.gates = {"allclose"};
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kInconclusive) << describe(result);
+  for (const char* name : {"labels", "best"})
+    EXPECT_EQ(at(result, name).figures->check.verdict, Verdict::kInconclusive) << name;
+  for (const Check& check : at(result, "best").figures->gates)
+    EXPECT_EQ(check.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(describe(result), HasSubstr("record 'chosen'"));
+  for (const Check& check : result.checks)
+    EXPECT_THAT(check.name, ::testing::Not(HasSubstr("beyond their limit")));  // none was judged
+  // With the indices the same labels are wrong.
+  outputs.emplace("chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {2, 1, 0}));
+  o.on = recording("more", outputs);
+  o.gates.clear();
+  EXPECT_EQ(at(run(o), "labels").figures->check.verdict, Verdict::kFail);
+}
+
+TEST_F(Compare, AReversedOrderPassesAsASetWithANote) {
+  const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})}};
+  CompareOptions o = options(save("a.onnx", kLabels), inputs);
+  const fs::path folder = temporary_.path() / "reversed";
+  fs::create_directory(folder);
+  save("reversed/000.npz",
+       {{"labels", Tensor::from<std::int64_t>(DType::kInt64, {3}, {7, 8, 9})},
+        {"best", floats({3}, {0.5F, 0.7F, 0.9F})},
+        {"moved", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})},
+        {"chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {0, 1, 2})}});
+  o.on = "files:" + folder.string();
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("read row 0 see another detection")));
+}
+
+TEST_F(Compare, WhereTheReferenceIsNotFiniteTheCandidateMustAgree) {
+  const char* divide = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x, float[4] by) => (float[4] y) { y = Div (x, by) })";
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CompareOptions o = options(
+      save("a.onnx", divide),
+      {{"x", floats({4}, {1, -2, 0, 8})}, {"by", floats({4}, {0, 0, 0, 2})}});  // Inf -Inf NaN 4
+  const auto verdict = [&](const std::string& storage, const std::vector<float>& y) {
+    fs::create_directories(temporary_.path() / "rec");
+    save("rec/000.npz", {{"y", floats({4}, y)}});
+    o.on = "files:" + (temporary_.path() / "rec").string();
+    o.storage = storage;
+    return run(o).verdict;
+  };
+  EXPECT_EQ(verdict("float16", {inf, -inf, nan, 4}), Verdict::kPass);
+  EXPECT_EQ(verdict("float16", {inf, 5, nan, 4}), Verdict::kFail);
+  EXPECT_EQ(verdict("float16", {inf, inf, nan, 4}), Verdict::kFail);
+  EXPECT_EQ(verdict("float16", {inf, nan, nan, 4}), Verdict::kFail);
+  EXPECT_EQ(verdict("float16", {inf, -inf, 5, 4}), Verdict::kFail);
+  EXPECT_EQ(verdict("float16", {65504, -131008, nan, 4}), Verdict::kPass);
+  EXPECT_EQ(verdict("float16", {65504, 65504, nan, 4}), Verdict::kFail);
+  EXPECT_EQ(verdict("float32", {65504, -inf, nan, 4}), Verdict::kFail);
+}
+
+TEST_F(Compare, ATensorWithoutANumberProvesNothing) {
+  const char* root = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y) { y = Sqrt (x) })";
+  CompareOptions o = options(save("a.onnx", root), {{"x", floats({2}, {-1, -2})}});
+  EXPECT_EQ(run(o).verdict, Verdict::kInconclusive);  // NaN on both sides
+  fs::create_directories(temporary_.path() / "rec");
+  save("rec/000.npz", {{"y", floats({2}, {1, 2})}});
+  o.on = "files:" + (temporary_.path() / "rec").string();
+  EXPECT_EQ(run(o).verdict, Verdict::kFail);
+}
+
+TEST_F(Compare, AnOutputIsNeitherFusedAwayNorInside) {
+  CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
+  o.candidate = save("b.onnx", kToy);
+  std::ofstream(temporary_.path() / "n.json")
+      << R"({"renamed": {}, "removed": {"y": "fuse_gemm"}})";
+  o.names = temporary_.path() / "n.json";
+  EXPECT_THAT(compare(o).status().message(),
+              AllOf(HasSubstr("'n.json'"), HasSubstr("'y', which is an output")));
+  o.names.clear();
+  o.candidate = save("c.onnx", replaced(kToy, "(float[2,8] y)", "(float[2,8] b)"));
+  EXPECT_THAT(compare(o).status().message(), AllOf(HasSubstr("outputs of the reference are 'y'"),
+                                                   HasSubstr("those of the candidate 'b'")));
+  o.tensors = "b";  // asks nothing of the outputs
+  EXPECT_EQ(run(o).verdict, Verdict::kPass);
+  o.tensors = "all";
+  o.reference = save("two.onnx", replaced(kToy, "(float[2,8] y)", "(float[2,8] y, float[2,8] b)"));
+  o.candidate = save("turn.onnx", replaced(kToy, "(float[2,8] y)", "(float[2,8] b, float[2,8] y)"));
+  const CompareResult turned = run(o);
+  EXPECT_EQ(turned.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(describe(turned), HasSubstr("order of the outputs"));
+}
+
+TEST_F(Compare, WhatAProgramComputedIsNotReused) {
+  CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
+  o.tensors = "y";
+  o.cache = temporary_.path() / "cache";
+  const auto program = [&](float value) {
+    save("y.npz", {{"y", floats({2, 8}, std::vector<float>(16, value))}});
+    std::ofstream(temporary_.path() / "run.sh")
+        << "cp '" << (temporary_.path() / "y.npz").string() << "' \"$1/outputs.npz\"\n";
+  };
+  o.on = "exec:sh " + (temporary_.path() / "run.sh").string();
+  program(1);
+  const CompareResult first = run(o);
+  program(2);
+  o.resume = true;
+  const CompareResult second = run(o);
+  EXPECT_EQ(second.reused, 0U);
+  EXPECT_NE(at(first, "y").figures->error.max_abs, at(second, "y").figures->error.max_abs);
+  EXPECT_THAT(second.notes, ::testing::Contains(HasSubstr("may change without its address")));
 }
 
 TEST_F(Compare, RefusesBadInputWithWhatWasExpected) {

@@ -252,7 +252,9 @@ class WindowRun {
 
   bool any_exceeds() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
-      if (comparisons_[i].inputs == 0 || comparisons_[i].error.broken > 0) continue;
+      if (comparisons_[i].inputs == 0 || comparisons_[i].error.broken > 0 ||
+          comparisons_[i].non_finite.lost > 0)
+        continue;
       TensorComparison copy = comparisons_[i];
       judge(copy, "", request_.settings);
       if (copy.check.verdict == Verdict::kFail) return true;
@@ -306,6 +308,7 @@ Result<ComparedTensors> run_windows(const WindowsRequest& request) {
     std::optional<WindowFigures> figures;
     if (request.recall) figures = request.recall(window.begin);
     out.recalled += figures ? 1 : 0;
+    out.reused += figures ? window.end - window.begin : 0;
     if (!figures) {
       const std::vector<std::size_t> items(
           compared.begin() + static_cast<std::ptrdiff_t>(window.begin),

@@ -57,6 +57,7 @@ struct ComparedTensors {
   std::vector<std::optional<TensorComparison>> tensors;       // by the plan
   std::vector<std::optional<SelectionAgreement>> selections;  // by the plan
   std::size_t windows = 0, recalled = 0;
+  std::size_t reused = 0;  // tensors whose figures an earlier run had
 };
 
 // Errors where a side does not load or run; a status says which side and which tensors.
