@@ -78,8 +78,9 @@ int run_passes_command(const Globals& globals, PassesCommand& command) {
   if (!result.ok()) return fail(result.status());
   print_result(globals, to_json(*result), describe(*result));
   // Without a proof there is no gate that could fail.
-  return options.proof == ProofLevel::kNone ? static_cast<int>(kExitPassed)
-                                            : exit_code_of(to_string(result->verdict));
+  if (options.proof == ProofLevel::kNone)
+    return result->declined.empty() ? kExitPassed : kExitInconclusive;
+  return exit_code_of(to_string(result->verdict));
 }
 
 }  // namespace tenonnx::cli

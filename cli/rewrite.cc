@@ -12,7 +12,7 @@ RunCommand setup_rewrite(CLI::App& app, const Globals& globals) {
   auto command = std::make_shared<PassesCommand>();
   add_passes_options(app, *command);
   app.add_option("--pass", command->options.passes,
-                 "The passes to run, once each, in the order of --list: PASS,PASS")
+                 "The passes to run, once each, in this order: PASS,PASS")
       ->delimiter(',');
   return [&globals, command] {
     if (command->options.passes.empty() && !command->list && command->explain.empty())

@@ -2,8 +2,12 @@
 // Copyright The tenonnx authors
 #include "flow/optimize.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,11 +31,14 @@ constexpr std::size_t kRandomInputs = 1;
 
 using Clock = std::chrono::steady_clock;
 
-fs::path names_file(const fs::path& out) {
+// "<out without .onnx><end>"
+fs::path beside(const fs::path& out, const char* end) {
   fs::path stem = out;
   if (stem.extension() == ".onnx") stem.replace_extension();
-  return stem.string() + ".passes.json";
+  return stem.string() + end;
 }
+
+fs::path names_file(const fs::path& out) { return beside(out, ".passes.json"); }
 
 Status check_paths(const OptimizeOptions& options) {
   if (options.out.empty()) return InvalidArgument("no output is named: give --out FILE");
@@ -44,10 +51,27 @@ Status check_paths(const OptimizeOptions& options) {
   for (const fs::path& path : {options.out, names_file(options.out)}) {
     if (fs::is_directory(path, error))
       return InvalidArgument("the output '{}' is a directory: name a file in it", path.string());
+    if (fs::exists(path, error) && !fs::is_regular_file(path, error))
+      return InvalidArgument("the output '{}' is no regular file: it would be replaced by one",
+                             path.string());
     if (fs::exists(path, error) && !options.force)
       return FailedPrecondition("'{}' exists: --force replaces it", path.string());
   }
   return {};
+}
+
+// Staging directories of this output whose process is dead.
+void remove_abandoned(const fs::path& out) {
+  const std::string begin = fmt::format(".{}.staged-", out.filename().string());
+  const fs::path parent = out.parent_path().empty() ? fs::path(".") : out.parent_path();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin) || !entry.is_directory(error)) continue;
+    const long pid = std::strtol(name.c_str() + begin.size(), nullptr, 10);
+    if (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
+      fs::remove_all(entry.path(), error);
+  }
 }
 
 // A directory beside the output, from which files are renamed into their places.
@@ -59,6 +83,7 @@ class Staging {
     fs::path directory =
         staging.target_ / fmt::format(".{}.staged-{}", out.filename().string(), random_suffix());
     std::error_code error;
+    remove_abandoned(out);
     if (!staging.target_.empty() && !fs::is_directory(staging.target_, error))
       return NotFound("there is no directory '{}' to write '{}' into", staging.target_.string(),
                       out.filename().string());
@@ -112,13 +137,15 @@ Status check_default(const PassInfo& pass, std::string_view option) {
       option, pass.name, to_string(pass.stage), pass.name);
 }
 
-// The passes that run, in the table's order; fix_input_shapes apart.
+// The passes that run, fix_input_shapes apart: those of rewrite in the order in which they are
+// named (a fusion that needs another opset comes behind convert_opset), else in the table's.
 Result<std::vector<const PassInfo*>> choose_passes(const OptimizeOptions& options) {
   std::set<const PassInfo*> chosen;
+  std::vector<const PassInfo*> named;
   for (const std::string& name : options.passes) {
     TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
     if (pass->name != "fix_input_shapes") {
-      chosen.insert(pass);
+      if (chosen.insert(pass).second) named.push_back(pass);
     } else if (options.input_shapes.empty()) {
       return InvalidArgument("pass {} needs --input-shape NAME=DIMS", pass->name);
     }
@@ -142,6 +169,7 @@ Result<std::vector<const PassInfo*>> choose_passes(const OptimizeOptions& option
   }
   if (chosen.empty() && options.input_shapes.empty())
     return InvalidArgument("no pass is left to run");
+  if (!named.empty()) return named;
   return std::vector<const PassInfo*>(chosen.begin(), chosen.end());
 }
 
@@ -215,13 +243,58 @@ PassClass least_exact(const FixedPointResult& result) {
   return least;
 }
 
+// A pass that was asked for by name and declined everywhere: the caller does not have what he
+// wants.
+void note_declined(const OptimizeOptions& options, OptimizeResult& result) {
+  if (options.passes.empty()) return;
+  for (const PassRun& run : result.passes.passes) {
+    if (run.applied > 0 || run.undone) continue;
+    if (run.skipped.empty()) {
+      result.notes.push_back(fmt::format("{} found nothing to change", run.pass->name));
+      continue;
+    }
+    const Refusal& first = run.skipped.front();
+    std::string why =
+        fmt::format("{} changed nothing. {}: {}", run.pass->name, first.node, first.reason);
+    if (run.skipped.size() > 1) why += fmt::format(" ({} more)", run.skipped.size() - 1);
+    result.declined.push_back(std::move(why));
+  }
+}
+
 void judge(OptimizeResult& result) {
   if (result.proof == ProofLevel::kNone) return;
   Verdict verdict = result.whole.verdict;
   if (result.proof == ProofLevel::kRegions)
     for (const PassRun& run : result.passes.passes)
       if (run.applied > 0 || run.undone) verdict = combine(verdict, run.verdict);
+  if (!result.declined.empty()) verdict = combine(verdict, Verdict::kInconclusive);
   result.verdict = verdict;
+}
+
+// The contract goes with the model: without it the next command would guess, and lose the cut.
+Status write_contract(const OptimizeOptions& options, Staging& staging, OptimizeResult& result) {
+  const auto source = find_contract(options.model);
+  if (!source) return {};
+  const fs::path target = beside(options.out, ".contract.json");
+  std::error_code error;
+  if (fs::exists(target, error)) {
+    result.notes.push_back(
+        fmt::format("'{}' exists and is left as it is", target.filename().string()));
+    return {};
+  }
+  TENONNX_ASSIGN_OR_RETURN(Contract contract, read_contract(*source));
+  const NameRecord& names = result.passes.names;
+  for (std::string& tensor : contract.cut) {
+    if (const auto renamed = names.renamed.find(tensor); renamed != names.renamed.end())
+      tensor = renamed->second;
+    const auto removed = names.removed.find(tensor);
+    if (removed == names.removed.end()) continue;
+    result.notes.push_back(fmt::format("the contract's cut is not handed on: {} took '{}' away",
+                                       removed->second, tensor));
+    contract.cut.clear();
+    break;
+  }
+  return write_json_file(staging.path() / target.filename(), to_json(contract));
 }
 
 Status write(const OptimizeOptions& options, const Model& model, Staging& staging,
@@ -233,6 +306,7 @@ Status write(const OptimizeOptions& options, const Model& model, Staging& stagin
   TENONNX_ASSIGN_OR_RETURN(result.after.sha256, sha256_file(staging.path() / name));
   result.after.bytes = bytes_on_disk(staging.path() / name, model.external_files());
   result.written = true;
+  TENONNX_RETURN_IF_ERROR(write_contract(options, staging, result));
   TENONNX_RETURN_IF_ERROR(
       write_json_file(staging.path() / names_file(options.out).filename(), to_json(result)));
   if (const Status status = staging.publish(name); !status.ok()) {
@@ -330,6 +404,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     TENONNX_ASSIGN_OR_RETURN(result.whole, check_whole(*source, model, least_exact(result.passes),
                                                        *data.inputs, contract, options.load));
   }
+  note_declined(options, result);
   judge(result);
   result.versions.insert(result.versions.begin(), {"tenonnx", std::string(version())});
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -30,8 +30,8 @@ std::string_view to_string(ProofLevel level);
 
 struct OptimizeOptions {
   std::filesystem::path model, out;
-  // rewrite: the passes to run, once each. optimize: empty; fold_constants and every pass of stage
-  // optimize, to the fixed point, or those of `only`, without those of `skip`.
+  // rewrite: the passes to run, once each, in this order. optimize: empty; fold_constants and every
+  // pass of stage optimize, to the fixed point, or those of `only`, without those of `skip`.
   std::vector<std::string> passes;
   std::vector<std::string> only, skip;
   PassOptions options;                              // "<pass>.<option>" -> value
@@ -63,17 +63,21 @@ struct OptimizeResult {
   std::string inputs;  // "8 images of 'held-out'"
   bool random_inputs = false;
   WholeCheck whole;
-  Verdict verdict = Verdict::kInconclusive;  // of the proofs and the whole; no meaning for kNone
+  // INCONCLUSIVE at best where a pass that was named has declined; no meaning for kNone.
+  Verdict verdict = Verdict::kInconclusive;
+  // rewrite: passes that were named and declined everywhere, each with its first reason.
+  std::vector<std::string> declined;
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> versions;
   double seconds = 0;  // of everything but writing
 };
 
-// Writes `out` and "<out without .onnx>.passes.json" beside it, both or none; minimal cases of
-// failed proofs to "<out>.failed/". A pass that fails its proof is undone, the others go on.
-// Errors: NotFound (no such pass, model, folder), InvalidArgument (an option of no pass; only or
-// skip name a pass that optimize does not run; out is the model), FailedPrecondition (out exists,
-// without force), Io.
+// Writes `out` and "<out without .onnx>.passes.json" beside it, both or none, and the model's
+// contract as "<out without .onnx>.contract.json" where none stands there, its cut by the new
+// names; minimal cases of failed proofs to "<out>.failed/". A pass that fails its proof is undone,
+// the others go on. Errors: NotFound (no such pass, model, folder), InvalidArgument (an option of
+// no pass; only or skip name a pass that optimize does not run; out is the model),
+// FailedPrecondition (out exists, without force), Io.
 Result<OptimizeResult> optimize_file(const OptimizeOptions& options);
 
 // What stands in "<out>.passes.json" and what --json prints.

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "base/npy.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "contract/contract.h"
 #include "passes/test_support.h"
 
 namespace tenonnx {
@@ -81,6 +83,57 @@ TEST_F(Optimize, ProofsRunOnGivenTensors) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->verdict, Verdict::kPass);
   EXPECT_FALSE(result->random_inputs);
+}
+
+// Asked for and not done is no PASS.
+TEST_F(Optimize, ANamedPassThatDeclinesIsInconclusive) {
+  OptimizeOptions o = options(write("gelu.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y) <float r = {1.41421356}, float one = {1}, float half = {0.5}> {
+      a = Div (x, r)  b = Erf (a)  c = Add (b, one)  d = Mul (x, c)  y = Mul (d, half)
+    })"));
+  o.passes = {"fuse_gelu"};
+  auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+  EXPECT_THAT(describe(*result), AllOf(HasSubstr("DECLINED: fuse_gelu changed nothing"),
+                                       HasSubstr("run convert_opset with target=20")));
+  // In the order in which they are named, the conversion comes first.
+  o.passes = {"convert_opset", "fuse_gelu"};
+  o.options = {{"convert_opset.target", "20"}};
+  o.force = true;
+  result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kPass);
+  EXPECT_EQ(result->after.nodes, 1);
+}
+
+TEST_F(Optimize, TheContractGoesWithTheModel) {
+  OptimizeOptions o = options(kExample);
+  o.only = {"fold_constants"};
+  o.proof = ProofLevel::kNone;
+  ASSERT_TRUE(optimize_file(o).ok());
+  const auto before = read_contract(*find_contract(kExample));
+  const auto after = read_contract(dir() / "out.contract.json");
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ(after->cut, before->cut);
+  EXPECT_EQ(to_json(*after), to_json(*before));
+}
+
+TEST_F(Optimize, RefusesAnOutputThatIsNoFile) {
+  OptimizeOptions o = options(small());
+  o.out = dir() / "pipe";
+  ASSERT_EQ(::mkfifo(o.out.c_str(), 0600), 0);
+  o.force = true;
+  EXPECT_THAT(optimize_file(o).status().message(), HasSubstr("no regular file"));
+  EXPECT_TRUE(fs::is_fifo(o.out));
+}
+
+TEST_F(Optimize, RemovesWhatAKilledRunLeft) {
+  // No process has the largest number that Linux may give.
+  const fs::path left = dir() / ".out.onnx.staged-4194304-abc";
+  ASSERT_TRUE(fs::create_directory(left));
+  ASSERT_TRUE(optimize_file(options(small())).ok());
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(Optimize, WithoutProofThereIsNoVerdict) {
@@ -193,8 +246,9 @@ TEST_F(Optimize, NoShapeArithmeticRemainsInTheExample) {
     EXPECT_EQ(counts[op], 0) << op;
   const GraphIndex index(out->proto().graph());
   for (const auto& node : out->proto().graph().node())
-    if (node.op_type() == "Expand")
+    if (node.op_type() == "Expand") {
       EXPECT_TRUE(index.find(node.input(1))->is_initializer()) << node.name();
+    }
 }
 
 }  // namespace

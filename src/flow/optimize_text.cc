@@ -132,6 +132,7 @@ Json to_json(const OptimizeResult& result) {
           {"passes", std::move(passes)},
           {"whole", to_json(std::span<const Check>(result.whole.checks))},
           {"names", to_json(result.passes.names)},
+          {"declined", result.declined},
           {"notes", result.notes},
           {"versions", std::move(versions)},
           {"pass_seconds", json_number(result.passes.seconds)},
@@ -147,6 +148,8 @@ std::string describe(const OptimizeResult& result) {
                   result.before.nodes, result.after.nodes, spell_bytes(result.before.bytes),
                   result.written ? spell_bytes(result.after.bytes) : "not written",
                   result.passes.rounds, result.passes.rounds == 1 ? "" : "s");
+  for (const std::string& declined : result.declined)
+    out += fmt::format("  DECLINED: {}\n", declined);
   if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
   std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "skipped", "nodes"}};
   if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "over"});
@@ -156,6 +159,8 @@ std::string describe(const OptimizeResult& result) {
     if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
     skipped += skipped_text(run);
     if (run.applied == 0 && !run.undone) {
+      // What declined stands with its reasons under "skipped".
+      if (!run.skipped.empty()) continue;
       idle += fmt::format("{}{}", idle.empty() ? "" : ", ", run.pass->name);
       if (!run.problem.empty()) idle += fmt::format(" ({})", run.problem);
       continue;
@@ -179,8 +184,8 @@ std::string describe(const OptimizeResult& result) {
   for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
   if (!result.written)
     out +=
-        "\nNothing was written: the whole graph failed its check. --proof regions says which pass "
-        "it was.\n";
+        "\nNothing was written: the whole graph failed its check. Run the passes one at a time "
+        "(--only PASS) to see which one it is, or --skip those of class algebraic.\n";
   return out;
 }
 

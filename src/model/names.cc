@@ -3,6 +3,8 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/status.h"
 #include "model/graph.h"
@@ -52,7 +54,51 @@ void rename_items(Items* items, std::string_view from, const std::string& to) {
     if (item.name() == from) item.set_name(to);
 }
 
+void add_defined(const onnx::GraphProto& graph, std::set<std::string>& names) {
+  for (const auto& item : graph.input()) names.insert(item.name());
+  for (const auto& item : graph.initializer()) names.insert(item.name());
+  for (const auto& item : graph.sparse_initializer()) names.insert(item.values().name());
+  for (const auto& node : graph.node())
+    for (const std::string& output : node.output())
+      if (!output.empty()) names.insert(output);
+}
+
+int rename_shadowing(onnx::GraphProto& graph, std::set<std::string> scope, UniqueNames& names) {
+  add_defined(graph, scope);
+  int renamed = 0;
+  const auto visit = [&](onnx::GraphProto& body) {
+    std::set<std::string> defined;
+    add_defined(body, defined);
+    for (const std::string& name : defined) {
+      if (!scope.contains(name)) continue;
+      rename_tensor(body, name, names.make(name));
+      ++renamed;
+    }
+    renamed += rename_shadowing(body, scope, names);
+  };
+  for (auto& node : *graph.mutable_node()) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) visit(*attribute.mutable_g());
+      for (auto& body : *attribute.mutable_graphs()) visit(body);
+    }
+  }
+  return renamed;
+}
+
+bool has_bodies(const onnx::GraphProto& graph) {
+  for (const auto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g() || attribute.graphs_size() > 0) return true;
+  return false;
+}
+
 }  // namespace
+
+int rename_shadowing(onnx::ModelProto& model) {
+  if (!has_bodies(model.graph())) return 0;
+  UniqueNames names(model);
+  return rename_shadowing(*model.mutable_graph(), {}, names);
+}
 
 std::string_view normalized_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;

@@ -53,6 +53,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
     result.passes.push_back(std::move(run));
   }
   Model good = model.clone();
+  rename_shadowing(good.mutable_proto());
   std::set<std::string> names = computed_names(good.proto().graph());
   // Passes are functions of the graph: one that found nothing in it finds nothing in it again.
   std::int64_t version = 0;

@@ -79,6 +79,11 @@ Result<std::vector<Check>> algebraic_checks(std::string_view tensor, const Tenso
     checks.push_back(finite_check(tensor, error));
     return checks;
   }
+  // The figures leave Inf and NaN out: what became of them must be asked apart.
+  if (error.masked_changed > 0)
+    checks.push_back(make_check(fmt::format("{}: Inf or NaN that changed", tensor),
+                                static_cast<double>(error.masked_changed), Comparison::kAtMost,
+                                {0, "equal in real arithmetic"}));
   checks.push_back(make_check(fmt::format("{}: max abs error", tensor), error.max_abs,
                               Comparison::kAtMost,
                               limit_from_floor(floor.floor, FloorFigure::kMaxAbs, kProofFactor)));

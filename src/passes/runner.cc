@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "model/check.h"
+#include "model/graph.h"
 
 namespace tenonnx {
 
@@ -84,6 +85,7 @@ Result<std::vector<PassReport>> run_passes(Model& model, std::span<const std::st
   TENONNX_ASSIGN_OR_RETURN(auto sorted, options_by_pass(running, options));
   std::vector<PassReport> reports;
   Model changed = model.clone();
+  rename_shadowing(changed.mutable_proto());
   for (const PassInfo* each : running) {
     const PassInfo& pass = *each;
     const std::int64_t opset = changed.opset();

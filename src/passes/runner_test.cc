@@ -119,5 +119,24 @@ TEST(RunPasses, RefusesAnOpsetOutsideTheRange) {
               AllOf(HasSubstr("fold_constants"), HasSubstr("7 to 26"), HasSubstr("imports 6")));
 }
 
+// A branch has an initializer of an outer tensor's name: whoever rewires a captured name into it
+// would read the branch's.
+TEST(RunPasses, ANameThatABranchShadowsIsNotMixedUp) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x, bool c) => (float[2] y) <float[2] w1 = {1, 2}, float[2] w2 = {1, 2}> {
+      a = Add (x, w1)
+      y = If (c) <then_branch = t () => (float[2] p)
+                    <float[2] w1 = {50, 60}> { q = Mul (w1, w2)  p = Add (a, q) },
+                  else_branch = e () => (float[2] r) { r = Sub (a, w2) }>
+    })");
+  const Model before = model.clone();
+  run_pass(model, "deduplicate_initializers");
+  for (const std::uint8_t taken : {0, 1}) {
+    const TensorMap inputs = {{"x", ramp({2})},
+                              {"c", Tensor::from<std::uint8_t>(DType::kBool, {}, {taken})}};
+    expect_identical(run_on_cpu(before, inputs), run_on_cpu(model, inputs));
+  }
+}
+
 }  // namespace
 }  // namespace tenonnx

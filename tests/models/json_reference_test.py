@@ -20,12 +20,13 @@ MODEL = ROOT / "examples/models/shapes_deimv2.onnx"
 
 
 def documented_fields(text):
-    """{command: names in the first column of the table below '<!-- keys: command -->'}."""
+    """{command: names in the first column of the table below '<!-- keys: command, command -->'}."""
     found = {}
-    for match in re.finditer(r"<!-- keys: ([\w ]+) -->\n((?:\|.*\n)+)", text):
+    for match in re.finditer(r"<!-- keys: ([\w ,]+) -->\n((?:\|.*\n)+)", text):
         rows = match[2].splitlines()[2:]
         names = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in rows]
-        found[match[1]] = {name for row in names for name in row}
+        for command in match[1].split(", "):
+            found[command] = {name for row in names for name in row}
     return found
 
 
@@ -79,6 +80,11 @@ class JsonReference(unittest.TestCase):
         self.compare("optimize")
         written = json.loads((self.work / "smaller.passes.json").read_text())
         self.assertEqual(set(written), set(self.printed["optimize"]))
+
+    def test_rewrite(self):
+        arguments = ("--pass", "fold_constants,eliminate_noop_casts")
+        self.call("rewrite", "rewrite", MODEL, "-o", "rewritten.onnx", *arguments)
+        self.compare("rewrite")
 
     def test_split(self):
         cut = json.loads(MODEL.with_suffix(".contract.json").read_text())["cut"]
