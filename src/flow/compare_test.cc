@@ -441,11 +441,10 @@ TEST_F(Compare, AReversedOrderPassesAsASetWithANote) {
   CompareOptions o = options(save("a.onnx", kLabels), inputs);
   const fs::path folder = temporary_.path() / "reversed";
   fs::create_directory(folder);
-  save("reversed/000.npz",
-       {{"labels", Tensor::from<std::int64_t>(DType::kInt64, {3}, {7, 8, 9})},
-        {"best", floats({3}, {0.5F, 0.7F, 0.9F})},
-        {"moved", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})},
-        {"chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {0, 1, 2})}});
+  save("reversed/000.npz", {{"labels", Tensor::from<std::int64_t>(DType::kInt64, {3}, {7, 8, 9})},
+                            {"best", floats({3}, {0.5F, 0.7F, 0.9F})},
+                            {"moved", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})},
+                            {"chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {0, 1, 2})}});
   o.on = "files:" + folder.string();
   const CompareResult result = run(o);
   EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);

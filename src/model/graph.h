@@ -114,9 +114,9 @@ class UniqueNames {
 // the name itself). The new name must not occur yet.
 void rename_tensor(onnx::GraphProto& graph, std::string_view from, const std::string& to);
 
-// Gives names that a body of If/Loop/Scan defines although an outer graph has them too (ONNX forbids
-// it, ONNX Runtime takes it) new ones in that body, so that a name means one tensor wherever it is
-// read. Returns how many there were.
+// Gives names that a body of If/Loop/Scan defines although an outer graph has them too (ONNX
+// forbids it, ONNX Runtime takes it) new ones in that body, so that a name means one tensor
+// wherever it is read. Returns how many there were.
 int rename_shadowing(onnx::ModelProto& model);
 
 // "" for "ai.onnx", else the domain itself.

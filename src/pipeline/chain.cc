@@ -60,7 +60,8 @@ Status compare(const Segment& segment, std::string_view kind, const std::vector<
 Result<std::unique_ptr<LoadedGraph>> load_segment(const std::filesystem::path& package,
                                                   const Segment& segment, const Manifest& manifest,
                                                   const PackageChainOptions& options) {
-  TENONNX_ASSIGN_OR_RETURN(const auto executor, make_executor(segment.executor, AddressOrigin::kFile));
+  TENONNX_ASSIGN_OR_RETURN(const auto executor,
+                           make_executor(segment.executor, AddressOrigin::kFile));
   if (options.check_versions)
     TENONNX_RETURN_IF_ERROR(check_versions(manifest.versions, executor->versions(), segment.name));
   TENONNX_ASSIGN_OR_RETURN(const auto path, resolve_inside(package, segment.file));
