@@ -45,8 +45,7 @@ class SimExecutor : public Executor {
   const std::string address_;
 };
 
-// The cpu with the operators of simulated graphs.
-class CpuWithSimOps : public Executor {
+class ProofExecutor : public Executor {
  public:
   const std::string& address() const override { return cpu_->address(); }
 
@@ -55,6 +54,9 @@ class CpuWithSimOps : public Executor {
     TENONNX_RETURN_IF_ERROR(onnxruntime().status());
     SessionSetup setup;
     setup.custom_ops.push_back(make_sim_ops());
+    setup.configure = [](Ort::SessionOptions& session) {
+      session.AddConfigEntry("session.disable_prepacking", "1");
+    };
     return load_session(model, options, setup);
   }
 
@@ -68,7 +70,7 @@ class CpuWithSimOps : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_cpu_with_sim_ops() { return std::make_unique<CpuWithSimOps>(); }
+std::unique_ptr<Executor> make_proof_executor() { return std::make_unique<ProofExecutor>(); }
 
 Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic) {
   Model simulated = model.clone();

@@ -367,7 +367,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   request.progress = options.progress;
   Data data;
   ProofData regions;
-  const auto executor = make_cpu_with_sim_ops();
+  const auto executor = make_proof_executor();
   std::optional<Model> source;
   std::optional<PassProver> prover;
   if (options.proof != ProofLevel::kNone) {

@@ -42,7 +42,7 @@ class Whole {
         inputs_(inputs),
         contract_(contract),
         load_(load),
-        executor_(make_cpu_with_sim_ops()),
+        executor_(make_proof_executor()),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {

@@ -19,7 +19,9 @@
 //   condition is constant is replaced by the nodes of its branch.
 //
 // Names of tensors and remaining nodes stay. Class bitwise: the values are those of the kernels
-// that would have run.
+// that would have run. ONNX Runtime packs the weights of a MatMul where they are constant, and then
+// adds in another order: a folded weight moves results by roundings unless packing is off
+// (session.disable_prepacking), as it is in proofs.
 //
 // Options: max_bytes (1 MiB): a tensor may exceed the constants that it is made of by so much.
 // Refuses, with the node: growth beyond that, outputs whose size is unknown, and what ONNX Runtime
