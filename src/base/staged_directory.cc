@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/staging.h"
 #include "base/status.h"
 
 namespace tenonnx {
@@ -142,6 +143,27 @@ Status switch_link(const fs::path& final_path, const std::string& content) {
 
 }  // namespace
 
+Result<Staging> open_staging(const fs::path& final_path) {
+  remove_stale(final_path);
+  std::error_code error;
+  Staging staging;
+  const fs::path beside =
+      final_path.parent_path() / (prefix_of(final_path, "staged") + random_suffix());
+  if (!fs::create_directory(beside, error))
+    return Io("cannot make '{}': {}", beside.string(), error.message());
+  staging.path = beside;
+  staging.lock = ::open(beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (staging.lock >= 0) ::flock(staging.lock, LOCK_EX | LOCK_NB);
+  return staging;
+}
+
+void close_staging(Staging& staging) {
+  std::error_code error;
+  if (!staging.path.empty()) fs::remove_all(staging.path, error);
+  if (staging.lock >= 0) ::close(staging.lock);
+  staging = {};
+}
+
 void pretend_no_rename_exchange(bool pretend) { g_no_exchange = pretend; }
 
 Status holds_only(const fs::path& directory, std::string_view what,
@@ -188,18 +210,14 @@ Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool
   }
   fs::create_directories(path.parent_path(), error);
   if (error) return Io("cannot make '{}': {}", path.parent_path().string(), error.message());
-  remove_stale(path);
 
   StagedDirectory staged;
   staged.final_ = path;
   staged.replace_ = replace;
   staged.may_replace_ = std::move(may_replace);
-  const fs::path beside = path.parent_path() / (prefix_of(path, "staged") + random_suffix());
-  if (!fs::create_directory(beside, error))
-    return Io("cannot make '{}': {}", beside.string(), error.message());
-  staged.staged_ = beside;
-  staged.lock_ = ::open(beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (staged.lock_ >= 0) ::flock(staged.lock_, LOCK_EX | LOCK_NB);
+  TENONNX_ASSIGN_OR_RETURN(const Staging staging, open_staging(path));
+  staged.staged_ = staging.path;
+  staged.lock_ = staging.lock;
   return staged;
 }
 
@@ -250,13 +268,8 @@ Status StagedDirectory::publish() {
 }
 
 void StagedDirectory::discard() {
-  if (!staged_.empty()) {
-    std::error_code error;
-    fs::remove_all(staged_, error);
-    staged_.clear();
-  }
-  if (lock_ >= 0) ::close(lock_);
-  lock_ = -1;
+  Staging staging{std::exchange(staged_, fs::path()), std::exchange(lock_, -1)};
+  close_staging(staging);
 }
 
 StagedDirectory::StagedDirectory(StagedDirectory&& other) noexcept

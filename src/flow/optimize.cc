@@ -2,12 +2,8 @@
 // Copyright The tenonnx authors
 #include "flow/optimize.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +11,7 @@
 
 #include "adapters/sim.h"
 #include "base/files.h"
+#include "base/staging.h"
 #include "base/status.h"
 #include "contract/contract.h"
 #include "model/model.h"
@@ -60,67 +57,48 @@ Status check_paths(const OptimizeOptions& options) {
   return {};
 }
 
-// Staging directories of this output whose process is dead.
-void remove_abandoned(const fs::path& out) {
-  const std::string begin = fmt::format(".{}.staged-", out.filename().string());
-  const fs::path parent = out.parent_path().empty() ? fs::path(".") : out.parent_path();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(begin) || !entry.is_directory(error)) continue;
-    const long pid = std::strtol(name.c_str() + begin.size(), nullptr, 10);
-    if (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
-      fs::remove_all(entry.path(), error);
-  }
-}
-
 // A directory beside the output, from which files are renamed into their places.
-class Staging {
+class StagedFiles {
  public:
-  static Result<Staging> create(const fs::path& out) {
-    Staging staging;
-    staging.target_ = out.parent_path();
-    fs::path directory =
-        staging.target_ / fmt::format(".{}.staged-{}", out.filename().string(), random_suffix());
+  static Result<StagedFiles> create(const fs::path& out) {
+    StagedFiles staged;
     std::error_code error;
-    remove_abandoned(out);
-    if (!staging.target_.empty() && !fs::is_directory(staging.target_, error))
-      return NotFound("there is no directory '{}' to write '{}' into", staging.target_.string(),
+    const fs::path path = fs::absolute(out, error);
+    staged.target_ = path.parent_path();
+    if (error || !fs::is_directory(staged.target_, error))
+      return NotFound("there is no directory '{}' to write '{}' into", out.parent_path().string(),
                       out.filename().string());
-    fs::create_directory(directory, error);
-    if (error)
-      return Io("cannot write into '{}': {}",
-                staging.target_.empty() ? "." : staging.target_.string(), error.message());
-    staging.path_ = std::move(directory);
-    return staging;
+    auto staging = open_staging(path);
+    if (!staging.ok())
+      return Io("cannot write into '{}': {}", staged.target_.string(), staging.status().message());
+    staged.staging_ = std::move(staging).value();
+    return staged;
   }
-  Staging(Staging&& other) noexcept
-      : target_(std::move(other.target_)), path_(std::exchange(other.path_, {})) {}
-  Staging& operator=(Staging&&) = delete;
-  ~Staging() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  const fs::path& path() const { return path_; }
+  StagedFiles(StagedFiles&& other) noexcept
+      : target_(std::move(other.target_)), staging_(std::exchange(other.staging_, {})) {}
+  StagedFiles& operator=(StagedFiles&&) = delete;
+  ~StagedFiles() { close_staging(staging_); }
+  const fs::path& path() const { return staging_.path; }
   // The named file last: it is what others look for.
   Status publish(const std::string& last) {
     std::vector<std::string> names;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(path_, error))
+    for (const auto& entry : fs::directory_iterator(path(), error))
       names.push_back(entry.path().filename().string());
-    if (error) return Io("cannot read '{}': {}", path_.string(), error.message());
+    if (error) return Io("cannot read '{}': {}", path().string(), error.message());
     std::stable_partition(names.begin(), names.end(),
                           [&](const std::string& name) { return name != last; });
     for (const std::string& name : names) {
-      fs::rename(path_ / name, target_ / name, error);
+      fs::rename(path() / name, target_ / name, error);
       if (error) return Io("cannot write '{}': {}", (target_ / name).string(), error.message());
     }
     return {};
   }
 
  private:
-  Staging() = default;
-  fs::path target_, path_;
+  StagedFiles() = default;
+  fs::path target_;
+  Staging staging_;
 };
 
 bool runs_by_default(const PassInfo& pass) {
@@ -272,7 +250,8 @@ void judge(OptimizeResult& result) {
 }
 
 // The contract goes with the model: without it the next command would guess, and lose the cut.
-Status write_contract(const OptimizeOptions& options, Staging& staging, OptimizeResult& result) {
+Status write_contract(const OptimizeOptions& options, StagedFiles& staging,
+                      OptimizeResult& result) {
   const auto source = find_contract(options.model);
   if (!source) return {};
   const fs::path target = beside(options.out, ".contract.json");
@@ -297,7 +276,7 @@ Status write_contract(const OptimizeOptions& options, Staging& staging, Optimize
   return write_json_file(staging.path() / target.filename(), to_json(contract));
 }
 
-Status write(const OptimizeOptions& options, const Model& model, Staging& staging,
+Status write(const OptimizeOptions& options, const Model& model, StagedFiles& staging,
              OptimizeResult& result) {
   const std::string name = options.out.filename().string();
   SaveOptions save;
@@ -341,7 +320,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(std::vector<const PassInfo*> passes, choose_passes(options));
   TENONNX_RETURN_IF_ERROR(options_by_pass(passes, options.options).status());
   TENONNX_RETURN_IF_ERROR(check_paths(options));
-  TENONNX_ASSIGN_OR_RETURN(Staging staging, Staging::create(options.out));
+  TENONNX_ASSIGN_OR_RETURN(StagedFiles staging, StagedFiles::create(options.out));
   TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(options.model));
   OptimizeResult result;
   result.model = options.model.filename().string();
