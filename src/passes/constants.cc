@@ -6,8 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/half.h"
+#include "metrics/elements.h"
 
 namespace tenonnx {
 namespace {
@@ -38,26 +40,28 @@ std::vector<std::int64_t> strides_in(const Shape& shape, const Shape& target) {
 }  // namespace
 
 std::optional<std::vector<double>> doubles(const Tensor& t) {
-  std::vector<double> values(static_cast<std::size_t>(t.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    switch (t.dtype()) {
-      case DType::kFloat32:
-        values[i] = t.data<float>()[i];
-        break;
-      case DType::kFloat64:
-        values[i] = t.data<double>()[i];
-        break;
-      case DType::kFloat16:
-        values[i] = float16_to_float(t.data<std::uint16_t>()[i]);
-        break;
-      case DType::kBFloat16:
-        values[i] = bfloat16_to_float(t.data<std::uint16_t>()[i]);
-        break;
-      default:
-        return std::nullopt;
+  std::optional<std::vector<double>> values;
+  visit_elements(t, [&](const auto* p) {
+    if constexpr (is_float_element<std::remove_cvref_t<decltype(*p)>>) {
+      values.emplace(static_cast<std::size_t>(t.size()));
+      for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] = to_double(p[i]);
     }
-  }
+  });
   return values;
+}
+
+std::optional<std::vector<std::int64_t>> integers_of(const Tensor& t) {
+  const auto size = static_cast<std::size_t>(t.size());
+  if (t.dtype() == DType::kInt64)
+    return std::vector<std::int64_t>(t.data<std::int64_t>(), t.data<std::int64_t>() + size);
+  if (t.dtype() == DType::kInt32)
+    return std::vector<std::int64_t>(t.data<std::int32_t>(), t.data<std::int32_t>() + size);
+  return std::nullopt;
+}
+
+Tensor int64_vector(const std::vector<std::int64_t>& values) {
+  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(values.size())},
+                                    values);
 }
 
 Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& values) {

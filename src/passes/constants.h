@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// Arithmetic on constants: read as double, combined with broadcasting, rounded to their dtype.
+// Constants as numbers: read as double or int64, combined with broadcasting, rounded to their
+// dtype.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -17,6 +19,11 @@ namespace tenonnx {
 std::optional<std::vector<double>> doubles(const Tensor& tensor);
 // Rounded to nearest in `dtype`, a floating-point one.
 Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& values);
+
+// Values of an int64 or int32 tensor; nullopt of any other.
+std::optional<std::vector<std::int64_t>> integers_of(const Tensor& tensor);
+// int64, rank 1: a shape, axes, sizes.
+Tensor int64_vector(const std::vector<std::int64_t>& values);
 
 // The numpy shape of an element-wise result; nullopt where the two do not broadcast, or a
 // dimension is not known.

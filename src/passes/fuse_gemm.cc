@@ -35,11 +35,6 @@ bool between_reshapes(const Rewriter& r, const std::string& x, const std::string
          reshape_target(r.shape(r.node(after).output(0))).has_value();
 }
 
-Tensor shape_tensor(const Shape& shape) {
-  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(shape.size())},
-                                    shape);
-}
-
 void fuse(Rewriter& r, int i, int product, int bias_input) {
   const onnx::NodeProto& add = r.node(i);
   const onnx::NodeProto& matmul = r.node(product);
@@ -70,7 +65,7 @@ void fuse(Rewriter& r, int i, int product, int bias_input) {
   if (!r.begin({r.producer(x), product, i, r.sole_user(y)})) return;
   const std::string flat_x = r.fresh(x + "_rows"), flat_y = r.fresh(y + "_rows");
   r.insert(i,
-           make_node("Reshape", {x, r.add_constant(flat_x + "_shape", shape_tensor({-1, depth}))},
+           make_node("Reshape", {x, r.add_constant(flat_x + "_shape", int64_vector({-1, depth}))},
                      {flat_x}));
   r.insert(i, make_node("Gemm", {flat_x, weight, bias}, {flat_y}));
   r.insert(i, make_node("Reshape", {flat_y, r.add_constant(y + "_shape", *target)}, {y}));

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "model/graph.h"
+#include "passes/constants.h"
 
 namespace tenonnx {
 
@@ -79,8 +80,7 @@ std::optional<Tensor> reshape_target(const std::optional<Shape>& shape) {
   if (std::count(shape->begin(), shape->end(), 0) > 0) return std::nullopt;
   if (std::count_if(shape->begin(), shape->end(), [](auto d) { return d < 0; }) > 1)
     return std::nullopt;
-  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(shape->size())},
-                                    *shape);
+  return int64_vector(*shape);
 }
 
 std::optional<std::vector<std::int64_t>> ints_of(const Rewriter& r, const onnx::NodeProto& node,

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "passes/constants.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -28,10 +29,6 @@ namespace tenonnx {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
-
-Tensor shape_tensor(const Dims& dims) {
-  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(dims.size())}, dims);
-}
 
 // The operator as it is, over the last axis of `x`, making `y`.
 onnx::NodeProto softmax_last(const onnx::NodeProto& node, const std::string& x,
@@ -75,8 +72,8 @@ Result<PassOutcome> move_softmax_axis_last(Model& model, const PassOptions& opti
       flat.push_back(-1);
       back.insert(back.end(), behind.begin(), behind.end());
       const std::string rows = r.fresh(y + "/rows"), out = r.fresh(y + "/softmax");
-      const std::string flat_shape = r.add_constant(y + "/flat", shape_tensor(flat));
-      const std::string back_shape = r.add_constant(y + "/shape", shape_tensor(back));
+      const std::string flat_shape = r.add_constant(y + "/flat", int64_vector(flat));
+      const std::string back_shape = r.add_constant(y + "/shape", int64_vector(back));
       r.insert(i, make_node("Reshape", {x, flat_shape}, {rows}));
       r.insert(i, softmax_last(node, rows, out, axis));
       r.remove(i);

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "model/graph.h"
+#include "passes/constants.h"
 #include "passes/edit.h"
 
 namespace tenonnx::opset {
@@ -16,11 +17,6 @@ void drop_input(onnx::NodeProto& node, int index) {
   node.set_input(index, "");
   while (node.input_size() > 0 && node.input(node.input_size() - 1).empty())
     node.mutable_input()->RemoveLast();
-}
-
-Tensor int64_vector(const std::vector<std::int64_t>& values) {
-  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(values.size())},
-                                    values);
 }
 
 }  // namespace
@@ -34,17 +30,7 @@ bool has_input(const onnx::NodeProto& node, int index) {
 std::optional<std::vector<std::int64_t>> integers(const AdaptContext& context,
                                                   std::string_view name) {
   const auto t = context.constant(name);
-  if (!t) return std::nullopt;
-  std::vector<std::int64_t> values;
-  for (std::int64_t i = 0; i < t->size(); ++i) {
-    if (t->dtype() == DType::kInt64)
-      values.push_back(t->data<std::int64_t>()[i]);
-    else if (t->dtype() == DType::kInt32)
-      values.push_back(t->data<std::int32_t>()[i]);
-    else
-      return std::nullopt;
-  }
-  return values;
+  return t ? integers_of(*t) : std::nullopt;
 }
 
 std::optional<Shape> known_shape(const AdaptContext& context, std::string_view name) {

@@ -6,28 +6,32 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "passes/constants.h"
 #include "passes/edit.h"
 #include "passes/rank_collapser.h"
 
 namespace tenonnx {
+namespace {
+
+// The attribute axis, counted from the front.
+std::size_t axis_of(const onnx::NodeProto& node, const Shape& shape, std::int64_t fallback) {
+  const std::int64_t axis = attribute_or(node, "axis", fallback);
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis);
+}
+
+}  // namespace
 
 RankCollapser::Why RankCollapser::lower_softmax(const onnx::NodeProto& node) {
   if (model_.opset() < 13) return "before opset 13 its axis begins a block of dimensions";
   const Shape in = *shape(node.input(0));
-  std::int64_t axis = attribute_or(node, "axis", std::int64_t{-1});
-  if (axis < 0) axis += static_cast<std::int64_t>(in.size());
-  if (in[static_cast<std::size_t>(axis)] == 1) return "its axis has size 1";
-  Cuts cuts;
-  isolate(in, static_cast<std::size_t>(axis), cuts);
-  const auto form = choose(node.input(0), in, cuts);
-  if (!form) return "its axis cannot be told apart in so few dimensions";
-  const std::string result = result_name(node.output(0), *form);
-  onnx::NodeProto low = like(node, {view(node.input(0), *form)}, {result});
-  set_attribute(
-      low, "axis",
-      static_cast<std::int64_t>(*dimension_of(*form, in, static_cast<std::size_t>(axis))));
+  Shape form;
+  std::size_t d = 0;
+  if (Why why = separate(node.input(0), axis_of(node, in, -1), form, d); !why.empty()) return why;
+  const std::string result = result_name(node.output(0), form);
+  onnx::NodeProto low = like(node, {view(node.input(0), form)}, {result});
+  set_attribute(low, "axis", static_cast<std::int64_t>(d));
   emit(std::move(low));
-  hold(node.output(0), result, *form);
+  hold(node.output(0), result, form);
   return {};
 }
 
@@ -97,7 +101,7 @@ RankCollapser::Why RankCollapser::lower_reduction(const onnx::NodeProto& node) {
     }
   }
   std::vector<std::string> inputs = {view(node.input(0), *form)};
-  if (by_input) inputs.push_back(add_constant(node.output(0) + "_axes", vector_of(low_axes)));
+  if (by_input) inputs.push_back(add_constant(node.output(0) + "_axes", int64_vector(low_axes)));
   const std::string result = result_name(node.output(0), as);
   onnx::NodeProto low = like(node, inputs, {result});
   if (!by_input) set_attribute(low, "axes", low_axes);
@@ -147,40 +151,48 @@ RankCollapser::Why RankCollapser::lower_slice(const onnx::NodeProto& node) {
   }
   const std::string& base = node.output(0);
   const std::vector<std::string> inputs = {view(node.input(0), *form),
-                                           add_constant(base + "_starts", vector_of(low_starts)),
-                                           add_constant(base + "_ends", vector_of(low_ends)),
-                                           add_constant(base + "_axes", vector_of(low_axes)),
-                                           add_constant(base + "_steps", vector_of(low_steps))};
+                                           add_constant(base + "_starts", int64_vector(low_starts)),
+                                           add_constant(base + "_ends", int64_vector(low_ends)),
+                                           add_constant(base + "_axes", int64_vector(low_axes)),
+                                           add_constant(base + "_steps", int64_vector(low_steps))};
   const std::string result = result_name(base, as);
   emit(like(node, inputs, {result}));
   hold(base, result, as);
   return {};
 }
 
-RankCollapser::Why RankCollapser::lower_split(const onnx::NodeProto& node) {
-  const Shape in = *shape(node.input(0));
-  std::int64_t a = attribute_or(node, "axis", std::int64_t{0});
-  if (a < 0) a += static_cast<std::int64_t>(in.size());
-  const auto axis = static_cast<std::size_t>(a);
+RankCollapser::Why RankCollapser::separate(const std::string& input, std::size_t axis, Shape& form,
+                                           std::size_t& dimension) const {
+  const Shape in = *shape(input);
   if (in[axis] == 1) return "its axis has size 1";
   Cuts cuts;
   isolate(in, axis, cuts);
-  const auto form = choose(node.input(0), in, cuts);
-  if (!form) return "its axis cannot be told apart in so few dimensions";
-  const std::size_t d = *dimension_of(*form, in, axis);
+  const auto chosen = choose(input, in, cuts);
+  if (!chosen) return "its axis cannot be told apart in so few dimensions";
+  form = *chosen;
+  dimension = *dimension_of(form, in, axis);
+  return {};
+}
+
+RankCollapser::Why RankCollapser::lower_split(const onnx::NodeProto& node) {
+  const Shape in = *shape(node.input(0));
+  const std::size_t axis = axis_of(node, in, 0);
+  Shape form;
+  std::size_t d = 0;
+  if (Why why = separate(node.input(0), axis, form, d); !why.empty()) return why;
   std::vector<std::int64_t> sizes;
   std::vector<std::string> results;
   std::vector<Shape> shapes;
   for (const std::string& out : node.output()) {
     if (out.empty()) return "one of its outputs has no name";
     sizes.push_back((*shape(out))[axis]);
-    shapes.push_back(*form);
+    shapes.push_back(form);
     shapes.back()[d] = sizes.back();
     results.push_back(result_name(out, shapes.back()));
   }
-  std::vector<std::string> inputs = {view(node.input(0), *form)};
+  std::vector<std::string> inputs = {view(node.input(0), form)};
   if (model_.opset() >= 13)
-    inputs.push_back(add_constant(node.output(0) + "_sizes", vector_of(sizes)));
+    inputs.push_back(add_constant(node.output(0) + "_sizes", int64_vector(sizes)));
   onnx::NodeProto low = like(node, inputs, results);
   remove_attribute(low, "num_outputs");
   if (model_.opset() < 13) set_attribute(low, "split", sizes);
@@ -194,9 +206,7 @@ RankCollapser::Why RankCollapser::lower_split(const onnx::NodeProto& node) {
 // Joining along an axis is joining along the block of this axis and all behind it.
 RankCollapser::Why RankCollapser::lower_concat(const onnx::NodeProto& node) {
   const Shape out = *shape(node.output(0));
-  std::int64_t a = attribute_or(node, "axis", std::int64_t{0});
-  if (a < 0) a += static_cast<std::int64_t>(out.size());
-  const auto axis = static_cast<std::size_t>(a);
+  const std::size_t axis = axis_of(node, out, 0);
   const std::int64_t behind = elements_behind(out, axis);
   const Shape first = *shape(node.input(0));
   const std::int64_t block = first[axis] * behind;
@@ -235,16 +245,11 @@ RankCollapser::Why RankCollapser::lower_concat(const onnx::NodeProto& node) {
 
 RankCollapser::Why RankCollapser::lower_gather(const onnx::NodeProto& node) {
   const Shape in = *shape(node.input(0)), index = *shape(node.input(1));
-  std::int64_t a = attribute_or(node, "axis", std::int64_t{0});
-  if (a < 0) a += static_cast<std::int64_t>(in.size());
-  const auto axis = static_cast<std::size_t>(a);
-  if (in[axis] == 1) return "its axis has size 1";
-  Cuts cuts;
-  isolate(in, axis, cuts);
-  const auto form = choose(node.input(0), in, cuts);
-  if (!form) return "its axis cannot be told apart in so few dimensions";
-  const std::size_t d = *dimension_of(*form, in, axis);
-  Shape as = *form;
+  const std::size_t axis = axis_of(node, in, 0);
+  Shape form;
+  std::size_t d = 0;
+  if (Why why = separate(node.input(0), axis, form, d); !why.empty()) return why;
+  Shape as = form;
   std::string indices = held(node.input(1)).name;
   if (index.empty()) {
     as.erase(as.begin() + static_cast<std::ptrdiff_t>(d));
@@ -253,7 +258,7 @@ RankCollapser::Why RankCollapser::lower_gather(const onnx::NodeProto& node) {
     indices = view(node.input(1), {as[d]});
   }
   const std::string result = result_name(node.output(0), as);
-  onnx::NodeProto low = like(node, {view(node.input(0), *form), indices}, {result});
+  onnx::NodeProto low = like(node, {view(node.input(0), form), indices}, {result});
   set_attribute(low, "axis", static_cast<std::int64_t>(d));
   emit(std::move(low));
   hold(node.output(0), result, as);
@@ -275,7 +280,7 @@ RankCollapser::Why RankCollapser::lower_expand(const onnx::NodeProto& node) {
   const std::string result = result_name(node.output(0), form);
   emit(like(node,
             {view(node.input(0), operand_form(flags, out, form)),
-             add_constant(node.output(0) + "_shape", vector_of(form))},
+             add_constant(node.output(0) + "_shape", int64_vector(form))},
             {result}));
   hold(node.output(0), result, form);
   return {};
@@ -301,7 +306,7 @@ RankCollapser::Why RankCollapser::lower_tile(const onnx::NodeProto& node) {
   const std::string result = result_name(node.output(0), form);
   emit(like(
       node,
-      {view(node.input(0), from), add_constant(node.output(0) + "_repeats", vector_of(repeats))},
+      {view(node.input(0), from), add_constant(node.output(0) + "_repeats", int64_vector(repeats))},
       {result}));
   hold(node.output(0), result, form);
   return {};

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "model/tensor_proto.h"
+#include "passes/constants.h"
 #include "passes/edit.h"
 
 namespace tenonnx {
@@ -86,22 +87,7 @@ std::optional<Tensor> RankCollapser::constant(const std::string& name) const {
 
 std::optional<std::vector<std::int64_t>> RankCollapser::integers(const std::string& name) const {
   const auto t = constant(name);
-  if (!t) return std::nullopt;
-  std::vector<std::int64_t> values;
-  for (std::int64_t i = 0; i < t->size(); ++i) {
-    if (t->dtype() == DType::kInt64)
-      values.push_back(t->data<std::int64_t>()[i]);
-    else if (t->dtype() == DType::kInt32)
-      values.push_back(t->data<std::int32_t>()[i]);
-    else
-      return std::nullopt;
-  }
-  return values;
-}
-
-Tensor RankCollapser::vector_of(const std::vector<std::int64_t>& values) {
-  return Tensor::from<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(values.size())},
-                                    values);
+  return t ? integers_of(*t) : std::nullopt;
 }
 
 // ---------------------------------------------------------------- building
@@ -119,7 +105,7 @@ void RankCollapser::emit(onnx::NodeProto node) {
 
 std::string RankCollapser::reshape(const Held& from, const Shape& to, const std::string& name) {
   if (from.shape.size() > max_rank_ || to.size() > max_rank_) ++remaining_;
-  emit(make_node("Reshape", {from.name, add_constant(name + "_shape", vector_of(to))}, {name}));
+  emit(make_node("Reshape", {from.name, add_constant(name + "_shape", int64_vector(to))}, {name}));
   return name;
 }
 

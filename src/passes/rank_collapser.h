@@ -45,7 +45,6 @@ class RankCollapser {
   Held held(const std::string& name) const;
   std::optional<Tensor> constant(const std::string& name) const;
   std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
-  static Tensor vector_of(const std::vector<std::int64_t>& values);
 
   // ---- Building.
   std::string add_constant(const std::string& base, const Tensor& value);
@@ -65,6 +64,10 @@ class RankCollapser {
   bool fits(const Shape& form) const { return form.size() <= max_rank_; }
   std::optional<Shape> choose(const std::string& input, const Shape& of, const Cuts& cuts) const;
   Cuts operand_cuts(const onnx::NodeProto& node) const;
+  // For nodes over one axis: the form of `input` in which `axis` is a dimension of its own, and
+  // which; or why there is none.
+  Why separate(const std::string& input, std::size_t axis, Shape& form,
+               std::size_t& dimension) const;
   void find_chains();
   std::string chain_of(const std::string& name);
 

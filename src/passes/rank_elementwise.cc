@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "passes/constants.h"
 #include "passes/edit.h"
 #include "passes/rank_collapser.h"
 
@@ -113,7 +114,8 @@ RankCollapser::Why RankCollapser::expand_operands(const onnx::NodeProto& node,
   } else {
     expanded = names_.make(base);
     emit(make_node(
-        "Expand", {view(inputs[which], low_from), add_constant(base + "_shape", vector_of(low_to))},
+        "Expand",
+        {view(inputs[which], low_from), add_constant(base + "_shape", int64_vector(low_to))},
         {expanded}));
   }
   held_[expanded] = {expanded, low_to};

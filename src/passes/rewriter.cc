@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "base/status.h"
 #include "model/tensor_proto.h"
+#include "passes/constants.h"
 
 namespace tenonnx {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 // A pass over the largest export (some 8,000 nodes) takes 3 to 6 sweeps; a chain of n nodes that
 // shrinks from one end takes n. A pass that undoes its own work would never end.
 constexpr int kMaxSweeps = 10000;
-
-template <typename T, typename Read>
-std::vector<T> elements(const Tensor& tensor, Read read) {
-  std::vector<T> values(static_cast<std::size_t>(tensor.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(read(i));
-  return values;
-}
 
 std::optional<double> first_element(const Tensor& t) {
   switch (t.dtype()) {
@@ -81,7 +75,12 @@ void rename_inputs(onnx::NodeProto& node, const std::unordered_map<std::string, 
 
 }  // namespace
 
-Rewriter::Rewriter(Model& model) : model_(model), names_(model.proto()) { begin_sweep(); }
+Rewriter::Rewriter(Model& model) : model_(model) { begin_sweep(); }
+
+UniqueNames& Rewriter::names() {
+  if (!names_) names_.emplace(model_.proto());
+  return *names_;
+}
 
 void Rewriter::begin_sweep() {
   index_ = std::make_unique<GraphIndex>(model_.proto().graph());
@@ -96,7 +95,7 @@ void Rewriter::begin_sweep() {
 
 Status Rewriter::run(const std::function<void(int)>& rule) {
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
-    begin_sweep();
+    if (!std::exchange(index_is_new_, false)) begin_sweep();
     for (int i = 0; i < size(); ++i)
       if (!claimed_.contains(i)) rule(i);
     if (applied_in_sweep_ == 0) return {};
@@ -210,12 +209,7 @@ std::optional<double> Rewriter::scalar(std::string_view name) const {
 
 std::optional<std::vector<std::int64_t>> Rewriter::integers(std::string_view name) const {
   const Tensor* t = constant(name);
-  if (t == nullptr) return std::nullopt;
-  if (t->dtype() == DType::kInt64)
-    return elements<std::int64_t>(*t, [&](std::size_t i) { return t->data<std::int64_t>()[i]; });
-  if (t->dtype() == DType::kInt32)
-    return elements<std::int64_t>(*t, [&](std::size_t i) { return t->data<std::int32_t>()[i]; });
-  return std::nullopt;
+  return t == nullptr ? std::nullopt : integers_of(*t);
 }
 
 const Inference& Rewriter::inference() const {
@@ -270,15 +264,15 @@ bool Rewriter::begin(const std::vector<int>& nodes) {
   return true;
 }
 
-std::string Rewriter::fresh(std::string_view base) { return names_.make(base); }
+std::string Rewriter::fresh(std::string_view base) { return names().make(base); }
 
 void Rewriter::insert(int at, onnx::NodeProto new_node) {
-  if (new_node.name().empty()) new_node.set_name(names_.make(node(at).name()));
+  if (new_node.name().empty()) new_node.set_name(names().make(node(at).name()));
   open_.inserted.emplace_back(at, std::move(new_node));
 }
 
 std::string Rewriter::add_constant(std::string_view base, const Tensor& value) {
-  std::string name = names_.make(base);
+  std::string name = names().make(base);
   open_.initializers.push_back(to_tensor_proto(value, name));
   return name;
 }
@@ -306,6 +300,7 @@ bool Rewriter::alias(std::string_view from, std::string_view to) {
 }
 
 void Rewriter::apply(int index, std::string_view what) {
+  names();
   claimed_.insert(open_.claims.begin(), open_.claims.end());
   const auto move_all = [](auto& from, auto& into) {
     into.insert(into.end(), std::make_move_iterator(from.begin()),

@@ -112,14 +112,18 @@ class Rewriter {
   };
   void begin_sweep();
   Status end_sweep();
+  // Of the graph as it was before the first change: a name that a change has taken away must not
+  // come back for another value.
+  UniqueNames& names();
   const Inference& inference() const;
 
   Model& model_;
-  UniqueNames names_;
+  std::optional<UniqueNames> names_;  // made with the first change
   std::unique_ptr<GraphIndex> index_;
   Change open_, sweep_;
   std::unordered_set<int> claimed_;
   int applied_in_sweep_ = 0;
+  bool index_is_new_ = true;  // since the constructor
   PassOutcome outcome_;
   mutable std::unordered_map<std::string, std::optional<Tensor>> constants_;
   mutable std::optional<Inference> inference_;
