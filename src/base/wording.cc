@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "base/wording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenonnx {
+namespace {
+
+// Behind a mark such as "[1] ", else two.
+std::size_t hanging(std::string_view words) {
+  const std::size_t end = words.find("] ");
+  const bool marked = words.starts_with('[') && end != std::string_view::npos && end <= 5;
+  return marked ? end + 2 : 2;
+}
+
+// "tenonnx run package images", or with one word and a colon before it.
+bool is_command(std::string_view words) {
+  constexpr std::string_view kProgram = "tenonnx ";
+  if (words.starts_with(kProgram)) return true;
+  const std::size_t colon = words.find(": ");
+  if (colon == std::string_view::npos || words.find(' ') < colon) return false;
+  const std::size_t begin = words.find_first_not_of(' ', colon + 1);
+  return begin != std::string_view::npos && words.substr(begin).starts_with(kProgram);
+}
+
+std::string wrapped_line(std::string_view line, std::size_t columns) {
+  const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+  const std::string_view words = line.substr(indent);
+  if (screen_width(line) <= columns || is_command(words)) return std::string(line);
+  const std::string hang(indent + hanging(words), ' ');
+  std::string out(line.substr(0, indent));
+  std::size_t width = indent;
+  bool empty = true;  // the line that is being filled
+  std::size_t begin = 0;
+  while (begin < words.size()) {
+    const std::size_t word_begin = std::min(words.find_first_not_of(' ', begin), words.size());
+    const std::size_t end = std::min(words.find(' ', word_begin), words.size());
+    const std::string_view blanks = words.substr(begin, word_begin - begin);
+    const std::string_view word = words.substr(word_begin, end - word_begin);
+    if (!empty && width + blanks.size() + screen_width(word) > columns) {
+      out += '\n' + hang;
+      width = hang.size();
+    } else {
+      out += blanks;
+      width += blanks.size();
+    }
+    out += word;
+    width += screen_width(word);
+    empty = false;
+    begin = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string counted_as(std::int64_t count, std::string_view one, std::string_view more) {
+  if (count == 1) return fmt::format("1 {}", one);
+  if (!more.empty()) return fmt::format("{} {}", count, more);
+  return fmt::format("{} {}s", count, one);
+}
+
+std::size_t screen_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    out += wrapped_line(text.substr(0, end), columns);
+    if (end == std::string_view::npos) break;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// Text for a screen: counted nouns, and lines that fit.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tenonnx {
+
+inline constexpr std::size_t kScreenColumns = 100;
+
+// "1 node", "3 nodes", "0 nodes"; where the plural is not one with an s it is given:
+// counted(2, "box", "boxes").
+std::string counted_as(std::int64_t count, std::string_view one, std::string_view more);
+std::string counted(std::integral auto count, std::string_view one, std::string_view more = {}) {
+  return counted_as(static_cast<std::int64_t>(count), one, more);
+}
+
+// Characters on the screen, not bytes: names may hold any UTF-8 (combining and wide characters
+// count as one).
+std::size_t screen_width(std::string_view text);
+
+// `text`, its lines of more than `columns` characters broken at blanks. What goes on is indented by
+// two more than the line was, or to behind a mark such as "[1] ". A word that is longer than a line
+// (a path, a name) sticks out, and a command to be copied ("next: tenonnx run ...") stays whole.
+std::string wrapped(std::string_view text, std::size_t columns = kScreenColumns);
+
+}  // namespace tenonnx

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "base/wording.h"
+
+#include <gtest/gtest.h>
+
+namespace tenonnx {
+namespace {
+
+TEST(Wording, CountsNouns) {
+  EXPECT_EQ(counted(0, "node"), "0 nodes");
+  EXPECT_EQ(counted(1, "node"), "1 node");
+  EXPECT_EQ(counted(2, "node"), "2 nodes");
+  EXPECT_EQ(counted(1, "box", "boxes"), "1 box");
+  EXPECT_EQ(counted(3, "box", "boxes"), "3 boxes");
+}
+
+TEST(Wording, LinesThatFitStayAsTheyAre) {
+  EXPECT_EQ(wrapped(""), "");
+  EXPECT_EQ(wrapped("a  b\n\n  c  \n", 8), "a  b\n\n  c  \n");
+  EXPECT_EQ(wrapped("12345678", 8), "12345678");
+}
+
+TEST(Wording, LongLinesHang) {
+  EXPECT_EQ(wrapped("one two three four", 9), "one two\n  three\n  four");
+  EXPECT_EQ(wrapped("  one two\nshort\n  one two three\n", 9),
+            "  one two\nshort\n  one two\n    three\n");
+  EXPECT_EQ(wrapped("  [1] one two three", 13), "  [1] one two\n      three");
+  EXPECT_EQ(wrapped("  [12] one two three", 14), "  [12] one two\n       three");
+}
+
+TEST(Wording, ALongWordSticksOut) {
+  EXPECT_EQ(wrapped("in /a/long/path now", 9), "in\n  /a/long/path\n  now");
+  EXPECT_EQ(wrapped("/a/long/path now", 9), "/a/long/path\n  now");
+}
+
+TEST(Wording, ACommandToBeCopiedStaysWhole) {
+  const std::string line = "  next:    tenonnx run package images -o out";
+  EXPECT_EQ(wrapped(line, 20), line);
+  EXPECT_EQ(wrapped("tenonnx run package", 10), "tenonnx run package");
+  EXPECT_EQ(wrapped("do not use: tenonnx run", 12), "do not use:\n  tenonnx\n  run");
+}
+
+TEST(Wording, CountsCharactersNotBytes) {
+  EXPECT_EQ(screen_width("Größe"), 5u);
+  EXPECT_EQ(wrapped("Größe äöü", 9), "Größe äöü");
+}
+
+}  // namespace
+}  // namespace tenonnx
