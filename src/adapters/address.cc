@@ -7,6 +7,7 @@
 
 #include "adapters/exec.h"
 #include "adapters/files.h"
+#include "adapters/provider.h"
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "device/device.h"
@@ -44,6 +45,10 @@ Result<std::unique_ptr<Executor>> make_files(std::string_view rest) {
 
 Result<std::unique_ptr<Executor>> make_exec(std::string_view rest) {
   return make_exec_executor(rest);
+}
+
+Result<std::unique_ptr<Executor>> make_provider(std::string_view rest) {
+  return make_provider_executor(rest);
 }
 
 struct Adapter {

@@ -24,12 +24,7 @@ class SimExecutor : public Executor {
     TENONNX_RETURN_IF_ERROR(onnxruntime().status());
     auto simulated = simulated_model(model, *device_.arithmetic);
     if (!simulated.ok()) return simulated.status().at(address_);
-    SessionSetup setup;
-    setup.custom_ops.push_back(make_sim_ops());
-    setup.provider = address_;
-    LoadOptions unfused = options;
-    unfused.optimization = Optimization::kDisabled;
-    return load_session(*simulated, unfused, setup);
+    return load_simulated(*simulated, options, address_);
   }
 
   std::vector<std::pair<std::string, std::string>> versions() const override {
@@ -71,6 +66,18 @@ class ProofExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_proof_executor() { return std::make_unique<ProofExecutor>(); }
+
+Result<std::unique_ptr<LoadedGraph>> load_simulated(const Model& simulated,
+                                                    const LoadOptions& options,
+                                                    std::string_view address) {
+  TENONNX_RETURN_IF_ERROR(onnxruntime().status());
+  SessionSetup setup;
+  setup.custom_ops.push_back(make_sim_ops());
+  setup.provider = address;
+  LoadOptions unfused = options;
+  unfused.optimization = Optimization::kDisabled;
+  return load_session(simulated, unfused, setup);
+}
 
 Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic) {
   Model simulated = model.clone();

@@ -20,6 +20,11 @@ Result<std::unique_ptr<Executor>> make_sim_executor(const Device& device);
 // The graph that such an executor runs.
 Result<Model> simulated_model(const Model& model, const Arithmetic& arithmetic);
 
+// Loads such a graph, with optimisation disabled whatever `options` say.
+Result<std::unique_ptr<LoadedGraph>> load_simulated(const Model& simulated,
+                                                    const LoadOptions& options,
+                                                    std::string_view address = "sim");
+
 // What proofs of passes run on: the cpu, which also runs graphs that the sim_ passes have changed
 // already. Weights are not packed beforehand: a MatMul adds a packed weight's products in another
 // order than those of a weight that is computed in the graph, and so folding constants would show

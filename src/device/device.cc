@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/own_directory.h"
 #include "base/status.h"
 #include "device/read.h"
 
@@ -21,12 +22,6 @@ namespace fs = std::filesystem;
 
 // schema.json lies beside the device files and is none.
 constexpr std::string_view kSchemaName = "schema";
-
-fs::path directory_of_executable() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : self.parent_path();
-}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -46,7 +41,7 @@ std::vector<fs::path> device_directories() {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
-  if (const fs::path beside = directory_of_executable(); !beside.empty())
+  if (const fs::path beside = own_directory(); !beside.empty())
     directories.push_back((beside / "../share/tenonnx/devices").lexically_normal());
 #ifdef TENONNX_DEFAULT_DEVICES_DIR
   directories.emplace_back(TENONNX_DEFAULT_DEVICES_DIR);

@@ -62,6 +62,22 @@ struct OperatorRow {
   Provenance provenance;
 };
 
+// Operators that the device's compiler takes, and within which limits (device/supported.h). Sizes
+// are those of static shapes: a tensor without one is never taken.
+struct SupportRule {
+  std::vector<std::string> operators;
+  std::string domain;    // "" is ai.onnx
+  bool on_host = false;  // the vendor's own CPU backend computes it, within the device's graph
+  std::int64_t min_opset = 1, max_opset = INT64_MAX;
+  std::vector<DType> dtypes;  // of every input that is no constant, and of every output
+  std::int64_t max_rank = INT64_MAX, max_elements = INT64_MAX;
+  std::vector<std::int64_t> constant_inputs;  // positions that must hold constants
+  // Attribute -> the values that are taken, as text; one that is absent is the operator's default
+  // and taken.
+  std::map<std::string, std::vector<std::string>> attributes;
+  Provenance provenance;
+};
+
 struct Device {
   std::string name;
   std::string title;  // for people
@@ -71,6 +87,7 @@ struct Device {
   std::optional<Arithmetic> arithmetic;      // sim:NAME exists where this does
   std::map<std::string, std::string> roles;  // segment name -> executor address: a target has these
   std::vector<OperatorRow> rows;             // in the order of the file
+  std::vector<SupportRule> supported;        // provider:simnpu:NAME needs some
   std::string sha256;                        // of the file, recorded with results
   bool is_target() const { return !roles.empty(); }
   // The address for a segment: its own role, else "default" where the file has one.
@@ -78,8 +95,8 @@ struct Device {
 };
 
 // Directories in which device files are looked for, in this order: environment TENONNX_DEVICES (one
-// or several, separated by ':'), devices/ of the installation (beside the executable:
-// ../share/tenonnx/devices), devices/ of the source tree that it was built from.
+// or several, separated by ':'), devices/ of the installation (beside the executable or
+// library: ../share/tenonnx/devices), devices/ of the source tree that it was built from.
 std::vector<std::filesystem::path> device_directories();
 // The first directory that has <name>.json wins. InvalidArgument for a name that is not one (as
 // "../x"); NotFound lists the names that exist.

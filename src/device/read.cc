@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "device/supported.h"
 
 namespace tenonnx {
 namespace {
@@ -37,6 +38,8 @@ Result<std::string> filled_string(const JsonReader& reader, std::string_view key
   return text;
 }
 
+}  // namespace
+
 Result<Provenance> provenance_of(const JsonReader& reader) {
   Provenance provenance;
   TENONNX_ASSIGN_OR_RETURN(provenance.source, filled_string(reader, "source"));
@@ -48,6 +51,8 @@ Result<Provenance> provenance_of(const JsonReader& reader) {
   }
   return provenance;
 }
+
+namespace {
 
 // The "value" of a statement {"value": ..., "source": ..., "checked": ...}.
 Result<JsonReader> sourced_value(const JsonReader& reader) {
@@ -192,7 +197,7 @@ bool is_device_name(std::string_view name) {
 
 Result<Device> device_from_json(const JsonReader& reader) {
   TENONNX_RETURN_IF_ERROR(reader.only({"schema_version", "name", "title", "description", "source",
-                                       "checked", "arithmetic", "roles", "rows"}));
+                                       "checked", "arithmetic", "roles", "rows", "supported"}));
   TENONNX_ASSIGN_OR_RETURN(const JsonReader version_field, reader.at("schema_version"));
   TENONNX_ASSIGN_OR_RETURN(const std::int64_t version, version_field.integer());
   if (version != kDeviceSchemaVersion) {
@@ -226,6 +231,10 @@ Result<Device> device_from_json(const JsonReader& reader) {
       TENONNX_ASSIGN_OR_RETURN(OperatorRow row, row_of(item));
       device.rows.push_back(std::move(row));
     }
+  }
+  if (reader.has("supported")) {
+    TENONNX_ASSIGN_OR_RETURN(const JsonReader section, reader.at("supported"));
+    TENONNX_ASSIGN_OR_RETURN(device.supported, supported_from_json(section));
   }
   return device;
 }

@@ -16,6 +16,9 @@ inline constexpr int kDeviceSchemaVersion = 1;
 // Lower-case letters, digits, '.', '_', '-'; begins with a letter or digit; no "..".
 bool is_device_name(std::string_view name);
 
+// "source" and "checked" of a statement.
+Result<Provenance> provenance_of(const JsonReader& reader);
+
 // Everything but `file` and `sha256`. An unknown field is an error: a misspelt one would be
 // ignored.
 Result<Device> device_from_json(const JsonReader& reader);

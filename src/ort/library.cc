@@ -3,15 +3,16 @@
 #include "ort/library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <onnxruntime_cxx_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <system_error>
 
 #include "base/log.h"
+#include "base/own_directory.h"
 #include "base/status.h"
 
 namespace tenonnx {
@@ -25,6 +26,7 @@ constexpr const char* kSoName = "libonnxruntime.so.1";
 constexpr const char* kEnvironment = "TENONNX_ONNXRUNTIME";
 
 OrtEnv* g_env = nullptr;  // written once, under the guard of the static in onnxruntime()
+std::atomic<const OrtApiBase*> g_adopted = nullptr;
 
 // The libraries in a directory: the usual names first, then a versioned file alone, which is how
 // the Python wheel ships it.
@@ -43,23 +45,6 @@ void add_from_directory(const fs::path& directory, std::vector<fs::path>& found)
   }
   std::sort(versioned.begin(), versioned.end());
   if (!versioned.empty()) found.push_back(versioned.back());
-}
-
-// The directory of the file that holds this code: the command, or a shared library that it is part
-// of. Falls back to the executable.
-fs::path own_directory() {
-  std::error_code ignored;
-  Dl_info info{};
-  link_map* map = nullptr;
-  // The executable's own entry has an empty name (dladdr would give argv[0], which may be a bare
-  // word that was found along PATH).
-  if (dladdr1(reinterpret_cast<const void*>(&onnxruntime), &info, reinterpret_cast<void**>(&map),
-              RTLD_DL_LINKMAP) != 0 &&
-      map && map->l_name && *map->l_name) {
-    const fs::path file = fs::canonical(map->l_name, ignored);
-    if (!file.empty()) return file.parent_path();
-  }
-  return fs::canonical("/proc/self/exe", ignored).parent_path();
 }
 
 LibrarySearch default_search() {
@@ -82,35 +67,16 @@ void ORT_API_CALL forward_log(void*, OrtLoggingLevel severity, const char* categ
   }
 }
 
-Result<OnnxRuntime> open_library(const fs::path& candidate) {
-  // The published builds of 1.29 send usage data over the network and leave mat-debug-PID.log and
-  // .ses in TMPDIR, unless this says no before the environment is created. A value that is set
-  // stays.
-  setenv("ORT_DISABLE_TELEMETRY", "1", 0);
-  // RTLD_LOCAL: a vendor's library may bring another ONNX Runtime into the same process.
-  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* reason = dlerror();
-    return NotFound("{}", reason ? reason : "dlopen failed without a reason");
-  }
-  const auto get_base =
-      reinterpret_cast<const OrtApiBase* (*)() noexcept>(dlsym(handle, "OrtGetApiBase"));
-  if (!get_base) {
-    dlclose(handle);
-    return FailedPrecondition("'{}' has no symbol OrtGetApiBase: it is not ONNX Runtime",
-                              candidate.string());
-  }
-  const OrtApiBase& base = *get_base();
+// The environment of a library that is open.
+Result<OnnxRuntime> start(const OrtApiBase& base, const fs::path& named) {
   OnnxRuntime opened;
-  opened.path = candidate;
+  opened.path = named;
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(get_base), &info) != 0 && info.dli_fname) {
+  if (dladdr(reinterpret_cast<const void*>(base.GetApi), &info) != 0 && info.dli_fname) {
     std::error_code ignored;
     fs::path real = fs::canonical(info.dli_fname, ignored);
     if (!real.empty()) opened.path = std::move(real);
   }
-  // The handle of a library that is too old stays open: its static state does not survive a
-  // dlclose.
   TENONNX_RETURN_IF_ERROR(check_library_version(base, opened.path));
   const OrtApi* api = base.GetApi(kOrtApiVersion);
   opened.version = base.GetVersionString();
@@ -129,7 +95,31 @@ Result<OnnxRuntime> open_library(const fs::path& candidate) {
   return opened;
 }
 
+Result<OnnxRuntime> open_library(const fs::path& candidate) {
+  // The published builds of 1.29 send usage data over the network and leave mat-debug-PID.log and
+  // .ses in TMPDIR, unless this says no before the environment is created. A value that is set
+  // stays.
+  setenv("ORT_DISABLE_TELEMETRY", "1", 0);
+  // RTLD_LOCAL: a vendor's library may bring another ONNX Runtime into the same process.
+  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* reason = dlerror();
+    return NotFound("{}", reason ? reason : "dlopen failed without a reason");
+  }
+  const auto get_base =
+      reinterpret_cast<const OrtApiBase* (*)() noexcept>(dlsym(handle, "OrtGetApiBase"));
+  if (!get_base) {
+    dlclose(handle);
+    return FailedPrecondition("'{}' has no symbol OrtGetApiBase: it is not ONNX Runtime",
+                              candidate.string());
+  }
+  // The handle of a library that is too old stays open: its static state does not survive a
+  // dlclose.
+  return start(*get_base(), candidate);
+}
+
 Result<OnnxRuntime> open_first() {
+  if (const OrtApiBase* adopted = g_adopted) return start(*adopted, {});
   TENONNX_ASSIGN_OR_RETURN(const auto candidates, library_candidates(default_search()));
   std::string tried;
   bool too_old = false;
@@ -195,6 +185,13 @@ Result<const OnnxRuntime*> onnxruntime() {
   static const Result<OnnxRuntime> opened = open_first();
   if (!opened.ok()) return opened.status();
   return &opened.value();
+}
+
+Status adopt_onnxruntime(const OrtApiBase& base) {
+  const OrtApiBase* none = nullptr;
+  if (!g_adopted.compare_exchange_strong(none, &base) && none != &base)
+    return FailedPrecondition("another ONNX Runtime has loaded this library already");
+  return onnxruntime().status();
 }
 
 OrtEnv* onnxruntime_env() { return onnxruntime().ok() ? g_env : nullptr; }

@@ -39,6 +39,10 @@ struct OnnxRuntime {
 // too old.
 Result<const OnnxRuntime*> onnxruntime();
 
+// For a library that ONNX Runtime loads, as a provider: takes the runtime that called it instead of
+// opening one. Before the first onnxruntime(). FailedPrecondition where it is too old, or another.
+Status adopt_onnxruntime(const OrtApiBase& base);
+
 // The process's one environment (OrtEnv is a singleton inside ONNX Runtime). It is never destroyed:
 // sessions in static objects may outlive any order of destruction. Its messages go to the log sink
 // as debug messages, since what matters in them comes back as a Status. Null before onnxruntime()

@@ -20,6 +20,7 @@ struct AssignedNode {
   std::string provider;
   std::string name;  // empty for a node without a name
   std::string op_type;
+  int partition = -1;  // of the provider's, in the order of the record; -1 where none is recorded
 };
 
 // `profile` is the text of a profile file: a JSON array with one event a line. It is read line by

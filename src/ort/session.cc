@@ -163,6 +163,7 @@ class OrtGraph final : public LoadedGraph {
   const std::vector<TensorInfo>& inputs() const override { return inputs_; }
   const std::vector<TensorInfo>& outputs() const override { return outputs_; }
   std::string description() const override { return description_; }
+  const std::vector<AssignedNode>& assigned() const { return assigned_; }
 
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) override {
     TENONNX_RETURN_IF_ERROR(check_inputs(inputs_, inputs));
@@ -210,10 +211,12 @@ class OrtGraph final : public LoadedGraph {
                                            session_.GetOutputTypeInfo(i), "output"));
       outputs_.push_back(std::move(info));
     }
+    int partition = 0;
     for (const auto& subgraph : session_.GetEpGraphAssignmentInfo()) {
       const std::string provider = subgraph.GetEpName();
       for (const auto& node : subgraph.GetNodes())
-        assigned_.push_back({provider, node.GetName(), node.GetOperatorType()});
+        assigned_.push_back({provider, node.GetName(), node.GetOperatorType(), partition});
+      ++partition;
     }
     return {};
   }
@@ -269,6 +272,12 @@ class OrtGraph final : public LoadedGraph {
 };
 
 }  // namespace
+
+const std::vector<AssignedNode>& assignment_of(const LoadedGraph& graph) {
+  static const std::vector<AssignedNode> none;
+  const auto* session = dynamic_cast<const OrtGraph*>(&graph);
+  return session != nullptr ? session->assigned() : none;
+}
 
 Result<std::unique_ptr<LoadedGraph>> load_session(const Model& model, const LoadOptions& options,
                                                   const SessionSetup& setup) {

@@ -15,6 +15,7 @@
 
 #include "ort/custom_ops.h"
 #include "ort/executor.h"
+#include "ort/placement.h"
 
 namespace tenonnx {
 
@@ -34,5 +35,9 @@ struct SessionSetup {
 // session. Unsupported or InvalidArgument explain what ONNX Runtime refused: see errors.h.
 Result<std::unique_ptr<LoadedGraph>> load_session(const Model& model, const LoadOptions& options,
                                                   const SessionSetup& setup);
+
+// The assignment record of a graph that load_session() made: what the partitioner decided before
+// the first run. Empty for any other graph.
+const std::vector<AssignedNode>& assignment_of(const LoadedGraph& graph);
 
 }  // namespace tenonnx

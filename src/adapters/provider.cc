@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "adapters/provider.h"
+
+#include <onnxruntime_session_options_config_keys.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/json.h"
+#include "base/own_directory.h"
+#include "base/status.h"
+#include "base/temporary_directory.h"
+#include "device/device.h"
+#include "ort/library.h"
+#include "ort/plugin.h"
+#include "ort/session.h"
+#include "passes/runner.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kName = "simnpu";
+constexpr const char* kForm = "provider:simnpu[:DEVICE][,KEY=VALUE...]";
+constexpr const char* kLibrary = "libtenonnx_simnpu.so";
+constexpr const char* kEnvironment = "TENONNX_SIMNPU";
+
+Result<fs::path> find_library() {
+  std::vector<fs::path> candidates;
+  if (const char* named = std::getenv(kEnvironment); named != nullptr && *named != '\0') {
+    candidates = {named};
+  } else {
+    const fs::path here = own_directory();
+    candidates = {here / kLibrary, here / ".." / "lib" / kLibrary, here / "lib" / kLibrary};
+#ifdef TENONNX_DEFAULT_SIMNPU_LIBRARY
+    candidates.emplace_back(TENONNX_DEFAULT_SIMNPU_LIBRARY);
+#endif
+  }
+  std::string tried;
+  for (const fs::path& candidate : candidates) {
+    std::error_code error;
+    if (fs::exists(candidate, error)) return fs::canonical(candidate, error);
+    tried += "\n  " + candidate.string();
+  }
+  return NotFound("the library of the simulated provider is not there: set {} to {}. Tried:{}",
+                  kEnvironment, kLibrary, tried);
+}
+
+// "simnpu:htp-v73,threads=1" as options.
+Result<std::map<std::string, std::string>> parse(std::string_view rest) {
+  const auto wrong = [&](std::string_view what) {
+    return InvalidArgument("executor 'provider:{}': {}; expected {}", rest, what, kForm);
+  };
+  std::map<std::string, std::string> given;
+  const std::string_view head = rest.substr(0, rest.find(','));
+  const std::string_view name = head.substr(0, head.find(':'));
+  if (name != kName) return wrong(fmt::format("there is no provider '{}'", name));
+  if (head.size() > name.size()) {
+    if (head.size() == name.size() + 1) return wrong("no device behind ':'");
+    given["device"] = head.substr(name.size() + 1);
+  }
+  for (std::size_t at = head.size(); at < rest.size();) {
+    const std::size_t end = std::min(rest.find(',', at + 1), rest.size());
+    const std::string_view option = rest.substr(at + 1, end - at - 1);
+    const std::size_t equal = option.find('=');
+    if (equal == std::string_view::npos || equal == 0)
+      return wrong(fmt::format("'{}' is no KEY=VALUE", option));
+    if (!given.emplace(option.substr(0, equal), option.substr(equal + 1)).second)
+      return wrong(fmt::format("'{}' is given twice", option.substr(0, equal)));
+    at = end;
+  }
+  return given;
+}
+
+Result<std::vector<VendorNode>> read_report(const fs::path& file) {
+  std::vector<VendorNode> out;
+  std::error_code error;
+  if (!fs::exists(file, error)) return out;  // nothing was taken
+  TENONNX_ASSIGN_OR_RETURN(const Json json, read_json_file(file));
+  const JsonReader reader(json, "record of the provider");
+  TENONNX_ASSIGN_OR_RETURN(const JsonReader partitions, reader.at("partitions"));
+  TENONNX_ASSIGN_OR_RETURN(const auto items, partitions.items());
+  for (const JsonReader& partition : items) {
+    TENONNX_ASSIGN_OR_RETURN(const std::string name, partition.string("partition"));
+    TENONNX_ASSIGN_OR_RETURN(const JsonReader list, partition.at("nodes"));
+    TENONNX_ASSIGN_OR_RETURN(const auto nodes, list.items());
+    for (const JsonReader& one : nodes) {
+      VendorNode& node = out.emplace_back();
+      node.partition = name;
+      TENONNX_ASSIGN_OR_RETURN(node.node, one.string("node"));
+      TENONNX_ASSIGN_OR_RETURN(node.op_type, one.string("op_type"));
+      TENONNX_ASSIGN_OR_RETURN(node.backend, one.string("backend"));
+    }
+  }
+  return out;
+}
+
+class ProviderGraph final : public LoadedGraph {
+ public:
+  ProviderGraph(std::unique_ptr<LoadedGraph> session, ProviderRecord record)
+      : session_(std::move(session)), record_(std::move(record)) {}
+  const std::vector<TensorInfo>& inputs() const override { return session_->inputs(); }
+  const std::vector<TensorInfo>& outputs() const override { return session_->outputs(); }
+  using LoadedGraph::run;
+  Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) override {
+    return session_->run(inputs, outputs);
+  }
+  Result<Placement> placement() override { return session_->placement(); }
+  std::string description() const override { return session_->description(); }
+  const ProviderRecord& record() const { return record_; }
+
+ private:
+  const std::unique_ptr<LoadedGraph> session_;
+  const ProviderRecord record_;
+};
+
+class ProviderExecutor final : public Executor {
+ public:
+  ProviderExecutor(std::string address, SimNpuOptions options,
+                   std::map<std::string, std::string> given, Device device, fs::path library)
+      : address_(std::move(address)),
+        options_(std::move(options)),
+        given_(std::move(given)),
+        device_(std::move(device)),
+        library_(std::move(library)) {}
+
+  const std::string& address() const override { return address_; }
+
+  Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
+                                            const LoadOptions& options) const override {
+    TENONNX_ASSIGN_OR_RETURN(const PluginProvider plugin,
+                             register_plugin(library_, std::string(kSimNpuProvider)));
+    Model folded = model.clone();
+    const std::vector<std::string> fold = {"fold_constants"};
+    const auto passes = run_passes(folded, fold, {});
+    if (!passes.ok()) return passes.status().at(address_);
+
+    const TemporaryDirectory work;
+    std::map<std::string, std::string> to_provider = given_;
+    if (!to_provider.contains("threads"))
+      to_provider["threads"] = std::to_string(options.intra_op_threads);
+    const bool own_report = options_.report.empty() && !work.path().empty();
+    const fs::path report = own_report ? work.path() / "report.json" : fs::path(options_.report);
+    if (own_report) to_provider["report"] = report.string();
+    SessionSetup setup;
+    setup.provider =
+        fmt::format("{} ({}), then CPUExecutionProvider", kSimNpuProvider, device_.name);
+    setup.appends_provider = true;
+    setup.configure = [&](Ort::SessionOptions& session) {
+      append_plugin(plugin, to_provider, session);
+      // Contexts beside a model are looked for from where the model was, which bytes do not tell.
+      if (!model.source_path().empty())
+        session.AddConfigEntry(kOrtSessionOptionEpContextFilePath, model.source_path().c_str());
+    };
+    LoadOptions unfused = options;
+    unfused.optimization = Optimization::kDisabled;
+    TENONNX_ASSIGN_OR_RETURN(auto session, load_session(folded, unfused, setup));
+    ProviderRecord record{std::string(kSimNpuProvider), options_, assignment_of(*session), {}};
+    TENONNX_ASSIGN_OR_RETURN(record.vendor, read_report(report));
+    return std::unique_ptr<LoadedGraph>(
+        std::make_unique<ProviderGraph>(std::move(session), std::move(record)));
+  }
+
+  std::vector<std::pair<std::string, std::string>> versions() const override {
+    auto versions = make_cpu_executor()->versions();
+    versions.emplace_back(
+        "device file",
+        fmt::format("{} sha256 {}", device_.file.filename().string(), device_.sha256));
+    return versions;
+  }
+
+ private:
+  const std::string address_;
+  const SimNpuOptions options_;
+  const std::map<std::string, std::string> given_;
+  const Device device_;
+  const fs::path library_;
+};
+
+}  // namespace
+
+const ProviderRecord* provider_record(const LoadedGraph& graph) {
+  const auto* provider = dynamic_cast<const ProviderGraph*>(&graph);
+  return provider != nullptr ? &provider->record() : nullptr;
+}
+
+Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) {
+  if (rest.empty())
+    return InvalidArgument("executor 'provider' needs the name of a provider: {}", kForm);
+  const std::string address = fmt::format("provider:{}", rest);
+  TENONNX_ASSIGN_OR_RETURN(auto given, parse(rest));
+  auto options = simnpu_options(given);
+  if (!options.ok()) return options.status().at(fmt::format("executor '{}'", address));
+  TENONNX_ASSIGN_OR_RETURN(Device device, find_device(options->device));
+  if (!device.arithmetic || device.supported.empty())
+    return InvalidArgument(
+        "executor '{}': device '{}' ({}) has no \"{}\" section, which the provider needs", address,
+        device.name, device.file.string(), device.arithmetic ? "supported" : "arithmetic");
+  TENONNX_ASSIGN_OR_RETURN(fs::path library, find_library());
+  return std::unique_ptr<Executor>(std::make_unique<ProviderExecutor>(
+      address, std::move(*options), std::move(given), std::move(device), std::move(library)));
+}
+
+std::optional<SimNpuOptions> simnpu_options_of(std::string_view address) {
+  constexpr std::string_view kKind = "provider:";
+  if (!address.starts_with(kKind)) return std::nullopt;
+  const auto given = parse(address.substr(kKind.size()));
+  if (!given.ok()) return std::nullopt;
+  auto options = simnpu_options(*given);
+  if (!options.ok()) return std::nullopt;
+  return std::move(*options);
+}
+
+}  // namespace tenonnx

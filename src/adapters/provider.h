@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// The simulated NPU as ONNX Runtime's provider, address "provider:simnpu[:DEVICE][,KEY=VALUE...]":
+// the graph in a session with the plugin library of provider/, which takes what the device file
+// supports and leaves the rest to the CPU.
+//
+// load() folds constants, as a device's compiler does, and loads with ONNX Runtime's optimisation
+// disabled whatever LoadOptions say, so that a node of the model is a node of the record and a
+// partition computes bit for bit as sim:DEVICE. Options: adapters/simnpu_options.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/simnpu_options.h"
+#include "ort/executor.h"
+#include "ort/placement.h"
+
+namespace tenonnx {
+
+inline constexpr std::string_view kSimNpuProvider = "SimNpuExecutionProvider";
+
+// What the provider says of itself: a claim, where the profile is proof. Of each node it took, the
+// partition and who is to compute it ("device", or "host": the vendor's own code on the CPU).
+struct VendorNode {
+  std::string node, op_type, partition, backend;
+};
+
+// What is known of a graph that a provider has loaded, before the first run.
+struct ProviderRecord {
+  std::string provider;  // as profiles name it
+  SimNpuOptions options;
+  std::vector<AssignedNode> assigned;  // ONNX Runtime's assignment record
+  std::vector<VendorNode> vendor;      // empty where the provider wrote no record
+};
+
+// nullptr for a graph of another executor.
+const ProviderRecord* provider_record(const LoadedGraph& graph);
+
+// `rest` is the address behind "provider:". InvalidArgument: another provider, an option that does
+// not exist. NotFound: the device, or the plugin library (TENONNX_SIMNPU names it, else it is
+// looked for beside the program and in lib/).
+Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest);
+
+// The options of such an address; nullopt for an address of another kind.
+std::optional<SimNpuOptions> simnpu_options_of(std::string_view address);
+
+}  // namespace tenonnx
