@@ -81,7 +81,13 @@ class Model {
   const onnx::ModelProto& proto() const { return *proto_; }
   // Whoever changes the proto leaves a valid graph; check_model() tells. Tensors that initializer()
   // and constant() gave out before are invalid after their protos have been changed.
-  onnx::ModelProto& mutable_proto() { return *proto_; }
+  onnx::ModelProto& mutable_proto() {
+    derived_.reset();
+    return *proto_;
+  }
+  // What was derived of the graph and is worth keeping for whoever looks at it next (an index, types
+  // and shapes: passes/graph_facts.h). mutable_proto() drops it; clone() does not copy it.
+  std::shared_ptr<void>& derived() { return derived_; }
   // Copies the proto and shares the mapped files.
   Model clone() const;
   // A model of another proto with this one's external files, directory and source; for passes and
@@ -120,6 +126,7 @@ class Model {
  private:
   friend class ModelLoader;
   std::shared_ptr<onnx::ModelProto> proto_;
+  std::shared_ptr<void> derived_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
   std::filesystem::path source_, directory_;
   std::string sha256_;

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "model/check.h"
 #include "model/graph.h"
+#include "passes/graph_facts.h"
 
 namespace tenonnx {
 namespace {
@@ -55,7 +56,8 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
   Model good = model.clone();
   rename_shadowing(good.mutable_proto());
   std::set<std::string> names = computed_names(good.proto().graph());
-  // Passes are functions of the graph: one that found nothing in it finds nothing in it again.
+  // Passes are functions of the graph: one that found nothing in it finds nothing in it again, if
+  // it knew all types. The last round, which changes nothing, begins with what is exact.
   std::int64_t version = 0;
   std::map<const PassRun*, std::int64_t> idle_at;
   const auto is_idle = [&](const PassRun& run) {
@@ -70,6 +72,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
           "the passes still change the graph after {} rounds: two of them undo each "
           "other's work; leave one out with --skip",
           kMaxRounds);
+    drop_inexact_types(good);
     for (PassRun& run : result.passes) {
       if (is_idle(run)) continue;
       const PassInfo& pass = *run.pass;
@@ -108,7 +111,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
         continue;
       }
       if (outcome->applied == 0) {
-        idle_at[&run] = version;
+        if (has_exact_types(good)) idle_at[&run] = version;
         // Whatever a pass does without saying so is not kept either.
         if (before) good = std::move(*before);
         continue;

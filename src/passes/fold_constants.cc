@@ -44,6 +44,7 @@
 #include "passes/edit.h"
 #include "passes/fold_region.h"
 #include "passes/fold_rules.h"
+#include "passes/graph_facts.h"
 #include "passes/inference.h"
 #include "passes/inline_branch.h"
 #include "passes/options.h"
@@ -94,12 +95,13 @@ class Folder {
     onnx::ModelProto& proto = model_.mutable_proto();
     if (proto.ir_version() < 4) proto.set_ir_version(4);
     const int before = count_nodes();
+    std::optional<Inference> inference;
     for (int round = 0; round < kMaxRounds; ++round) {
       changed_ = false;
       for_each_graph(*proto.mutable_graph(),
                      [this](onnx::GraphProto& graph) { promote_constants(graph); });
-      const Inference inference = infer(model_);
-      inference_ = &inference;
+      inference = infer(model_);
+      inference_ = &*inference;
       indices_.clear();
       for_each_graph(static_cast<const onnx::GraphProto&>(proto.graph()),
                      [this](const onnx::GraphProto& graph) {
@@ -111,6 +113,14 @@ class Folder {
     }
     remove_dead_nodes(*proto.mutable_graph());
     remove_unused(proto);
+    // The last round changed nothing: this is what inference says of the graph as it is, and of
+    // dead tensors.
+    if (!changed_) {
+      GraphFacts facts;
+      facts.inference = std::move(inference);
+      facts.exact = true;
+      keep_facts(model_, std::move(facts));
+    }
     for (const auto& [node, reason] : lasting_refusals_) refusals_.try_emplace(node, reason);
     PassOutcome outcome;
     outcome.applied = before - count_nodes();

@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "passes/inference.h"
 
+#include <google/protobuf/arena.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
 
@@ -35,8 +36,7 @@ void add_light(const onnx::TensorProto& from, onnx::TensorProto& to) {
   *to.mutable_dims() = from.dims();
 }
 
-onnx::ModelProto light_copy(const onnx::ModelProto& proto) {
-  onnx::ModelProto copy;
+void light_copy(const onnx::ModelProto& proto, onnx::ModelProto& copy) {
   copy.set_ir_version(proto.ir_version());
   *copy.mutable_opset_import() = proto.opset_import();
   *copy.mutable_functions() = proto.functions();
@@ -55,7 +55,6 @@ onnx::ModelProto light_copy(const onnx::ModelProto& proto) {
   for (const onnx::ValueInfoProto& info : from.value_info())
     if (recorded_only.contains(info.name())) *to.add_value_info() = info;
   for (const onnx::TensorProto& t : from.initializer()) add_light(t, *to.add_initializer());
-  return copy;
 }
 
 InferredType type_of(const onnx::TypeProto& type) {
@@ -89,14 +88,11 @@ bool InferredType::is_static() const {
 }
 
 Inference infer(const Model& model) {
-  // Passes run one after another on a graph that most of them leave as it is. What inference reads
-  // is compared whole, so that the answer is the one that it would give again.
-  thread_local std::string last_read;
-  thread_local Inference last;
   Inference inference;
-  onnx::ModelProto copy = light_copy(model.proto());
-  std::string read = copy.SerializeAsString();
-  if (!read.empty() && read == last_read) return last;
+  // In an arena the copy's thousands of messages come and go in blocks.
+  google::protobuf::Arena arena;
+  onnx::ModelProto& copy = *google::protobuf::Arena::CreateMessage<onnx::ModelProto>(&arena);
+  light_copy(model.proto(), copy);
   onnx::shape_inference::DataValueMap values;
   try {
     const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0,
@@ -122,8 +118,6 @@ Inference infer(const Model& model) {
     if (static_cast<int>(elements.size()) == value.dim_size())
       inference.values.emplace(name, std::move(elements));
   }
-  last_read = std::move(read);
-  last = inference;
   return inference;
 }
 

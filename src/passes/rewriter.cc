@@ -75,27 +75,29 @@ void rename_inputs(onnx::NodeProto& node, const std::unordered_map<std::string, 
 
 }  // namespace
 
-Rewriter::Rewriter(Model& model) : model_(model) { begin_sweep(); }
+Rewriter::Rewriter(Model& model) : model_(model), facts_(take_facts(model)) { begin_sweep(); }
 
-UniqueNames& Rewriter::names() {
-  if (!names_) names_.emplace(model_.proto());
-  return *names_;
+std::string Rewriter::make_name(std::string_view base) {
+  if (!facts_.names) facts_.names.emplace(model_.proto());
+  std::string name = facts_.names->make(base);
+  // An earlier pass may have removed a tensor of this name.
+  if (facts_.inference) facts_.inference->graphs.front().erase(name);
+  return name;
 }
 
 void Rewriter::begin_sweep() {
-  index_ = std::make_unique<GraphIndex>(model_.proto().graph());
+  if (!facts_.index) facts_.index.emplace(model_.proto().graph());
   constants_.clear();
   claimed_.clear();
   open_ = {};
   sweep_ = {};
   applied_in_sweep_ = 0;
-  inferred_in_sweep_ = false;
   outcome_.skipped.clear();
 }
 
 Status Rewriter::run(const std::function<void(int)>& rule) {
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
-    if (!std::exchange(index_is_new_, false)) begin_sweep();
+    begin_sweep();
     for (int i = 0; i < size(); ++i)
       if (!claimed_.contains(i)) rule(i);
     if (applied_in_sweep_ == 0) return {};
@@ -105,6 +107,8 @@ Status Rewriter::run(const std::function<void(int)>& rule) {
 }
 
 Status Rewriter::end_sweep() {
+  facts_.index.reset();
+  facts_.exact = false;
   onnx::GraphProto& graph = *model_.mutable_proto().mutable_graph();
   const std::unordered_set<int> removed(sweep_.removed.begin(), sweep_.removed.end());
   std::stable_sort(sweep_.inserted.begin(), sweep_.inserted.end(),
@@ -132,8 +136,10 @@ Status Rewriter::end_sweep() {
     auto& infos = *graph.mutable_value_info();
     for (int i = infos.size() - 1; i >= 0; --i)
       if (infos.Get(i).name() == old_name) infos.DeleteSubrange(i, 1);
-    if (inference_ && inference_->graphs.front().contains(old_name))
-      inference_->graphs.front()[new_name] = inference_->graphs.front()[old_name];
+    if (!facts_.inference) continue;
+    InferredTypes& types = facts_.inference->graphs.front();
+    if (const auto known = types.find(old_name); known != types.end())
+      types[new_name] = known->second;
   }
   for (auto& [old_name, new_name] : outcome_.renamed)
     for (const auto& [from, target] : sweep_.renames)
@@ -148,17 +154,18 @@ Status Rewriter::end_sweep() {
 
 PassOutcome Rewriter::finish() {
   if (outcome_.applied > 0) {
-    index_.reset();
+    facts_.index.reset();
     constants_.clear();
     onnx::ModelProto& proto = model_.mutable_proto();
     remove_dead_nodes(*proto.mutable_graph());
     remove_unused(proto);
   }
+  keep_facts(model_, std::move(facts_));
   return std::move(outcome_);
 }
 
 int Rewriter::producer(std::string_view name) const {
-  const Value* value = index_->find(name);
+  const Value* value = facts_.index->find(name);
   return value == nullptr ? -1 : value->producer;
 }
 
@@ -168,12 +175,12 @@ int Rewriter::producer(std::string_view name, std::string_view op_type) const {
 }
 
 std::size_t Rewriter::use_count(std::string_view name) const {
-  const Value* value = index_->find(name);
+  const Value* value = facts_.index->find(name);
   return value == nullptr ? 0 : value->uses.size() + (value->is_output ? 1 : 0);
 }
 
 int Rewriter::sole_user(std::string_view name) const {
-  const Value* value = index_->find(name);
+  const Value* value = facts_.index->find(name);
   if (value == nullptr || value->is_output || value->uses.empty()) return -1;
   for (const Use& use : value->uses)
     if (use.input < 0 || use.node != value->uses.front().node) return -1;
@@ -181,14 +188,14 @@ int Rewriter::sole_user(std::string_view name) const {
 }
 
 bool Rewriter::is_graph_output(std::string_view name) const {
-  const Value* value = index_->find(name);
+  const Value* value = facts_.index->find(name);
   return value != nullptr && value->is_output;
 }
 
 const Tensor* Rewriter::constant(std::string_view name) const {
   const auto [it, inserted] = constants_.try_emplace(std::string(name));
   if (inserted) {
-    const Value* value = index_->find(name);
+    const Value* value = facts_.index->find(name);
     // An initializer that is an input too is a default that the caller may override.
     const bool fixed = value != nullptr && !value->is_input &&
                        (value->initializer != nullptr ||
@@ -213,11 +220,11 @@ std::optional<std::vector<std::int64_t>> Rewriter::integers(std::string_view nam
 }
 
 const Inference& Rewriter::inference() const {
-  if (!inference_) {
-    inference_ = infer(model_);
-    inferred_in_sweep_ = true;
+  if (!facts_.inference) {
+    facts_.inference = infer(model_);
+    facts_.exact = true;
   }
-  return *inference_;
+  return *facts_.inference;
 }
 
 const InferredType* Rewriter::type(std::string_view name) const {
@@ -230,8 +237,8 @@ const InferredType* Rewriter::type(std::string_view name) const {
   const InferredType* found = find();
   // Names keep their values, so what is known stays right; only a tensor that is new since the last
   // inference makes another one worth its time, once a sweep.
-  if (found == nullptr && !inferred_in_sweep_ && index_->find(name) != nullptr) {
-    inference_.reset();
+  if (found == nullptr && !facts_.exact && facts_.index->find(name) != nullptr) {
+    facts_.inference.reset();
     found = find();
   }
   return found;
@@ -264,15 +271,15 @@ bool Rewriter::begin(const std::vector<int>& nodes) {
   return true;
 }
 
-std::string Rewriter::fresh(std::string_view base) { return names().make(base); }
+std::string Rewriter::fresh(std::string_view base) { return make_name(base); }
 
 void Rewriter::insert(int at, onnx::NodeProto new_node) {
-  if (new_node.name().empty()) new_node.set_name(names().make(node(at).name()));
+  if (new_node.name().empty()) new_node.set_name(make_name(node(at).name()));
   open_.inserted.emplace_back(at, std::move(new_node));
 }
 
 std::string Rewriter::add_constant(std::string_view base, const Tensor& value) {
-  std::string name = names().make(base);
+  std::string name = make_name(base);
   open_.initializers.push_back(to_tensor_proto(value, name));
   return name;
 }
@@ -290,7 +297,7 @@ bool Rewriter::alias(std::string_view from, std::string_view to) {
     open_.aliases.emplace_back(from, to);
     return true;
   }
-  const Value* target = index_->find(to);
+  const Value* target = facts_.index->find(to);
   if (target == nullptr || target->producer < 0 || target->is_output) return false;
   if (claimed_.contains(target->producer)) return false;
   open_.claims.push_back(target->producer);
@@ -300,7 +307,8 @@ bool Rewriter::alias(std::string_view from, std::string_view to) {
 }
 
 void Rewriter::apply(int index, std::string_view what) {
-  names();
+  // Before the first change is made, while all names still stand in the graph.
+  if (!facts_.names) facts_.names.emplace(model_.proto());
   claimed_.insert(open_.claims.begin(), open_.claims.end());
   const auto move_all = [](auto& from, auto& into) {
     into.insert(into.end(), std::make_move_iterator(from.begin()),

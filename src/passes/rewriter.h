@@ -23,7 +23,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,7 +34,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "passes/edit.h"
-#include "passes/inference.h"
+#include "passes/graph_facts.h"
 #include "passes/runner.h"
 
 namespace tenonnx {
@@ -53,7 +52,7 @@ class Rewriter {
   int size() const { return model_.proto().graph().node_size(); }
   const onnx::NodeProto& node(int index) const { return model_.proto().graph().node(index); }
   std::int64_t opset() const { return model_.opset(); }
-  const GraphIndex& index() const { return *index_; }
+  const GraphIndex& index() const { return *facts_.index; }
   // The node that makes a tensor; -1 for inputs, initializers and unknown names.
   int producer(std::string_view name) const;
   // The same where that node is of ai.onnx and of this type, else -1.
@@ -100,7 +99,7 @@ class Rewriter {
   // Not changed here, and why. Counts only if the last sweep still finds it.
   void refuse(int node, std::string_view reason);
   // For passes that change the dtype or shape of a tensor that keeps its name.
-  void forget_types() { inference_.reset(); }
+  void forget_types() { facts_.inference.reset(); }
 
  private:
   struct Change {
@@ -112,22 +111,17 @@ class Rewriter {
   };
   void begin_sweep();
   Status end_sweep();
-  // Of the graph as it was before the first change: a name that a change has taken away must not
-  // come back for another value.
-  UniqueNames& names();
+  // Names that a change has taken away stay taken: they must not come back for another value.
+  std::string make_name(std::string_view base);
   const Inference& inference() const;
 
   Model& model_;
-  std::optional<UniqueNames> names_;  // made with the first change
-  std::unique_ptr<GraphIndex> index_;
+  mutable GraphFacts facts_;  // the index is of this sweep; names are made with the first change
   Change open_, sweep_;
   std::unordered_set<int> claimed_;
   int applied_in_sweep_ = 0;
-  bool index_is_new_ = true;  // since the constructor
   PassOutcome outcome_;
   mutable std::unordered_map<std::string, std::optional<Tensor>> constants_;
-  mutable std::optional<Inference> inference_;
-  mutable bool inferred_in_sweep_ = false;
 };
 
 }  // namespace tenonnx
