@@ -62,7 +62,7 @@ Result<Check> allclose_gate(std::string_view name, const Tensor& reference,
 }
 
 Result<Check> psnr_gate(std::string_view name, const Tensor& reference, const Tensor& candidate,
-                        double peak) {
+                        double peak, std::string_view declared) {
   const std::string title = fmt::format("{}: PSNR", name);
   TENONNX_ASSIGN_OR_RETURN(const TensorError error, compare_tensors(reference, candidate));
   const double width = peak > 0 ? peak : width_of(reference);
@@ -79,7 +79,8 @@ Result<Check> psnr_gate(std::string_view name, const Tensor& reference, const Te
   return make_check(
       title, value, Comparison::kAtLeast,
       {kPsnrDb, fmt::format("the gate 'psnr': {:g} dB over {} {:g}", kPsnrDb,
-                            peak > 0 ? "the declared range" : "the reference's width", width)},
+                            peak > 0 ? "the declared range" : "the reference's width", width) +
+                    (peak > 0 && !declared.empty() ? fmt::format(": {}", declared) : "")},
       std::move(note));
 }
 

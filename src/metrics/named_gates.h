@@ -26,10 +26,11 @@ Result<Check> allclose_gate(std::string_view name, const Tensor& reference,
                             const Tensor& candidate);
 
 // "<name>: PSNR" >= 45 dB over the peak: the width of the declared range, or (peak 0) the width of
-// the reference's own values, which the origin says. INCONCLUSIVE where the reference is constant.
-// FAIL where the candidate has Inf or NaN in place of a number.
+// the reference's own values, which the origin says. `declared` says who declares it, and what.
+// INCONCLUSIVE where the reference is constant. FAIL where the candidate has Inf or NaN in place of
+// a number.
 Result<Check> psnr_gate(std::string_view name, const Tensor& reference, const Tensor& candidate,
-                        double peak);
+                        double peak, std::string_view declared = "");
 
 // "mAP difference" <= 0.005 of two average precisions in [0,1]: half a point in percent.
 Check map_gate(double reference, double candidate);

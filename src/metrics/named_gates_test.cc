@@ -38,6 +38,8 @@ TEST(Psnr, IsOverTheDeclaredRangeElseTheWidthOfTheReference) {
   const auto own = psnr_gate("y", reference, floats({0.005F, 0.505F}), 0);
   EXPECT_EQ(own->verdict, Verdict::kFail);  // the width is 0.5 only
   EXPECT_THAT(own->limit.origin, HasSubstr("reference's width 0.5"));
+  const auto declared = psnr_gate("y", reference, reference, 1, "scores are 0..1");
+  EXPECT_THAT(declared->limit.origin, HasSubstr("the declared range 1: scores are 0..1"));
   EXPECT_EQ(psnr_gate("y", floats({1, 1}), floats({1, 1}), 0)->verdict, Verdict::kInconclusive);
   EXPECT_EQ(psnr_gate("y", reference, floats({kInf, 0.5F}), 1)->verdict, Verdict::kFail);
 }

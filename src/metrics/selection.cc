@@ -117,7 +117,7 @@ Result<SelectionAgreement> compare_selection(const Tensor& scores, const Tensor&
   out.lanes = lanes.outer * lanes.inner;
   out.k = lanes.k;
   out.candidates = lanes.length;
-  out.chosen = out.lanes * lanes.k;
+  out.chosen = out.chosen_by_candidate = out.lanes * lanes.k;
   std::vector<double> values(static_cast<std::size_t>(lanes.length));
   std::vector<std::int64_t> taken(static_cast<std::size_t>(lanes.k));
   visit_elements(scores, [&](const auto* p) {
@@ -155,10 +155,12 @@ void join_worst(SelectionAgreement& total, const SelectionAgreement& next) {
   }
   total.lanes += next.lanes;
   total.chosen += next.chosen;
+  total.chosen_by_candidate += next.chosen_by_candidate;
   total.in_common += next.in_common;
   total.same_position += next.same_position;
   total.invalid += next.invalid;
   total.disorder = std::max(total.disorder, next.disorder);
+  total.box_margin = std::max(total.box_margin, next.box_margin);
 }
 
 std::string to_string(const SelectionAgreement& agreement) {
@@ -196,6 +198,7 @@ Json to_json(const SelectionAgreement& agreement) {
           {"k", agreement.k},
           {"candidates", agreement.candidates},
           {"chosen", agreement.chosen},
+          {"chosen_by_candidate", agreement.chosen_by_candidate},
           {"in_common", agreement.in_common},
           {"same_position", agreement.same_position},
           {"invalid", agreement.invalid},
@@ -203,7 +206,8 @@ Json to_json(const SelectionAgreement& agreement) {
           {"margin_lane", agreement.margin_lane},
           {"left_out", agreement.left_out},
           {"taken", agreement.taken},
-          {"disorder", json_number(agreement.disorder)}};
+          {"disorder", json_number(agreement.disorder)},
+          {"box_margin", json_number(agreement.box_margin)}};
 }
 
 }  // namespace tenonnx

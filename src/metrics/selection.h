@@ -25,12 +25,13 @@ struct SelectionSpec {
 // Over all lanes: a lane is one selection along the axis.
 struct SelectionAgreement {
   std::int64_t lanes = 0;
-  std::int64_t k = 0;              // chosen in each
-  std::int64_t candidates = 0;     // to choose from, in each
-  std::int64_t chosen = 0;         // lanes * k
-  std::int64_t in_common = 0;      // chosen by both
-  std::int64_t same_position = 0;  // the same index at the same place
-  std::int64_t invalid = 0;        // indices of the candidate that are out of range or named twice
+  std::int64_t k = 0;                    // chosen in each
+  std::int64_t candidates = 0;           // to choose from, in each
+  std::int64_t chosen = 0;               // lanes * k; NonMaxSuppression may choose fewer
+  std::int64_t chosen_by_candidate = 0;  // the same, but for NonMaxSuppression
+  std::int64_t in_common = 0;            // chosen by both
+  std::int64_t same_position = 0;        // the same index at the same place
+  std::int64_t invalid = 0;  // indices of the candidate that are out of range or named twice
   // Of what differs, the most that a score must be wrong by: in a lane the best reference score
   // that the candidate left out minus the worst that it took instead, at least 0. 0 where the sets
   // agree.
@@ -39,6 +40,8 @@ struct SelectionAgreement {
   std::int64_t left_out = -1, taken = -1;  // indices along the axis, of that lane
   // The same for the order of what was chosen: how much worse a score is than any behind it.
   double disorder = 0;
+  // Of NonMaxSuppression: the most that a coordinate must be wrong by (metrics/suppression.h).
+  double box_margin = 0;
 };
 
 // What the candidate chose (`indices`, int64 or int32) against what the reference scores say. Both
