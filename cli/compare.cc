@@ -50,8 +50,11 @@ RunCommand setup_compare(CLI::App& app, const Globals& globals) {
   app.add_option("--factor", options->factor, "Limits are so many times the noise floor")
       ->capture_default_str();
   app.add_option("--gate", options->gates,
-                 "Also an agreed figure, for the outputs: allclose (1e-5) or psnr (45 dB); "
-                 "repeatable");
+                 "Also an agreed figure: allclose (1e-5) or psnr (45 dB) for the outputs, map "
+                 "(difference of the average precision, 0.005) for labelled images; repeatable");
+  app.add_option("--labels", options->labels,
+                 "Of --gate map: COCO annotations; by default annotations.json in the directory "
+                 "of the images");
   app.add_option("--memory", options->memory_mib, "MiB of tensors that are held at a time")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -3,31 +3,26 @@
 #include "flow/compare.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "adapters/address.h"
 #include "adapters/files.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
-#include "device/device.h"
 #include "flow/compare_checks.h"
 #include "flow/compare_explain.h"
 #include "flow/compare_journal.h"
+#include "flow/compare_setup.h"
 #include "flow/compare_windows.h"
 #include "flow/deploy.h"
 #include "flow/noise_path.h"
 #include "flow/parts_executor.h"
-#include "flow/tensor_inputs.h"
 #include "model/extract.h"
 
 namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kSim = "sim:", kExec = "exec:";
-
-bool is_sim(std::string_view address) { return address.starts_with(kSim); }
+constexpr std::string_view kExec = "exec:";
 
 // Everything that a comparison is made of, in the order in which it is found out.
 class Comparer {
@@ -35,12 +30,10 @@ class Comparer {
   explicit Comparer(const CompareOptions& options) : options_(options) {}
 
   Result<CompareResult> run() {
-    TENONNX_RETURN_IF_ERROR(check_options());
-    TENONNX_RETURN_IF_ERROR(open_executors());
-    TENONNX_RETURN_IF_ERROR(choose_storage());
-    TENONNX_RETURN_IF_ERROR(load_models());
-    TENONNX_RETURN_IF_ERROR(open_inputs());
+    TENONNX_ASSIGN_OR_RETURN(setup_, set_up_comparison(options_));
+    describe_setup();
     TENONNX_RETURN_IF_ERROR(make_plan());
+    TENONNX_RETURN_IF_ERROR(measure_precision());
     TENONNX_ASSIGN_OR_RETURN(ComparedTensors compared, run_all());
     collect(std::move(compared));
     TENONNX_RETURN_IF_ERROR(add_checks());
@@ -48,173 +41,59 @@ class Comparer {
   }
 
  private:
-  void step(std::string_view name) const {
-    if (options_.progress) options_.progress(name, 0, 0);
-  }
-
-  Status check_options() const {
-    if (!options_.inputs.empty() && !options_.images.empty())
-      return InvalidArgument("give --inputs or --images, not both: each says what is fed");
-    if (!(options_.factor > 0) || !std::isfinite(options_.factor))
-      return InvalidArgument("the factor of the noise floor is above 0, got {}", options_.factor);
-    for (const std::string& gate : options_.gates)
-      if (gate != "allclose" && gate != "psnr")
-        return InvalidArgument("there is no gate '{}'; there are: allclose, psnr", gate);
-    if (options_.memory_mib < 1)
-      return InvalidArgument("--memory is at least 1 (MiB), got {}", options_.memory_mib);
-    return {};
-  }
-
-  Status open_executors() {
-    auto ref = make_executor(options_.ref);
-    if (!ref.ok()) return ref.status().at("--ref");
-    auto on = make_executor(options_.on);
-    if (!on.ok()) return on.status().at("--on");
-    ref_ = std::move(*ref);
-    on_ = std::move(*on);
+  void describe_setup() {
     result_.ref = options_.ref;
     result_.on = options_.on;
-    return {};
-  }
-
-  // What rounds the results, as far as it is known: the coarser of the two sides.
-  Status choose_storage() {
-    result_.factor = options_.factor;
-    settings_.factor = options_.factor;
-    settings_.gates = options_.gates;
-    DType storage = DType::kFloat32;
-    for (const std::string& address : {options_.ref, options_.on}) {
-      if (is_sim(address)) {
-        TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(address.substr(kSim.size())));
-        if (!device.arithmetic) continue;  // make_executor has refused it
-        if (device.arithmetic->storage != DType::kFloat32) storage = device.arithmetic->storage;
-        settings_.ceiling =
-            std::max(largest_kept(*device.arithmetic, device.arithmetic->elementwise),
-                     largest_kept(*device.arithmetic, device.arithmetic->matmul_result));
-      } else if (address != "cpu") {
-        storage = DType::kFloat16;  // what NPUs compute in, unless --storage says otherwise
-      }
-    }
-    if (!options_.storage.empty()) {
-      const auto given = dtype_from_string(options_.storage);
-      if (!given.ok() ||
-          (*given != DType::kFloat16 && *given != DType::kBFloat16 && *given != DType::kFloat32))
-        return InvalidArgument("--storage is float16, bfloat16 or float32, got '{}'",
-                               options_.storage);
-      storage = *given;
-    }
-    settings_.storage = result_.storage = storage;
-    return {};
-  }
-
-  Status load_models() {
-    step("load");
-    TENONNX_ASSIGN_OR_RETURN(source_, Model::load(options_.reference));
+    result_.factor = setup_.settings.factor;
+    result_.storage = setup_.settings.storage;
     result_.reference = options_.reference.filename().string();
-    result_.reference_sha256 = source_.sha256();
-    reference_ = source_.clone();
-    step("prepare");
-    TENONNX_ASSIGN_OR_RETURN(const auto passes, prepare_graph(reference_, options_.preparation));
-    for (const PassReport& pass : passes)
-      folded_ |= pass.name == "fold_constants" && pass.outcome.applied > 0;
-    two_models_ = !options_.candidate.empty();
-    if (!two_models_) {
-      result_.candidate = result_.reference;
-      result_.candidate_sha256 = result_.reference_sha256;
-      return {};
-    }
-    TENONNX_ASSIGN_OR_RETURN(candidate_, Model::load(options_.candidate));
-    result_.candidate = options_.candidate.filename().string();
-    result_.candidate_sha256 = candidate_.sha256();
-    // The simulated device folds whatever it loads: once, not once a window.
-    Preparation preparation = options_.preparation;
-    preparation.fold_constants &= is_sim(options_.on);
-    TENONNX_RETURN_IF_ERROR(prepare_graph(candidate_, preparation).status());
-    TENONNX_RETURN_IF_ERROR(check_same_inputs(reference_, candidate_));
-    return read_names();
+    result_.reference_sha256 = setup_.source.sha256();
+    result_.candidate =
+        setup_.two_models ? options_.candidate.filename().string() : result_.reference;
+    result_.candidate_sha256 = setup_.two_models ? setup_.other.sha256() : result_.reference_sha256;
+    result_.names = setup_.names_file;
+    result_.inputs = setup_.inputs.description();
+    result_.random_inputs = setup_.inputs.is_random();
+    result_.notes = setup_.notes;
   }
 
-  Status read_names() {
-    fs::path path = options_.names;
-    if (path.empty()) {
-      path = options_.candidate;
-      path.replace_extension(".passes.json");
-      std::error_code error;
-      if (!fs::is_regular_file(path, error)) return {};
-    }
-    TENONNX_ASSIGN_OR_RETURN(const Json json, read_json_file(path));
-    const JsonReader reader(json, path.string());
-    JsonReader names = reader;
-    if (reader.has("names")) {
-      TENONNX_ASSIGN_OR_RETURN(names, reader.at("names"));
-    }
-    TENONNX_ASSIGN_OR_RETURN(names_, name_record_from_json(names));
-    result_.names = path.filename().string();
+  const Model& candidate() const { return setup_.candidate(); }
+
+  // The gate 'map': before the tensors, so that labels that do not fit are known at once.
+  Status measure_precision() {
+    const auto& gates = options_.gates;
+    if (std::find(gates.begin(), gates.end(), "map") == gates.end()) return {};
+    PrecisionRequest request;
+    request.reference = {setup_.ref.get(), &setup_.reference, {}, "reference"};
+    request.candidate = {setup_.on.get(), &candidate(), setup_.names.renamed, "candidate"};
+    request.contract = &setup_.contract;
+    request.images = setup_.inputs.images();
+    request.labels = find_labels(options_.labels, request.images->folder());
+    request.load = options_.load;
+    request.progress = options_.progress;
+    TENONNX_ASSIGN_OR_RETURN(result_.precision, compare_precision(request));
+    for (std::string& note : result_.precision->notes) result_.notes.push_back(std::move(note));
     return {};
-  }
-
-  const Model& candidate() const { return two_models_ ? candidate_ : reference_; }
-
-  Status open_inputs() {
-    if (!options_.inputs.empty()) {
-      TENONNX_ASSIGN_OR_RETURN(inputs_,
-                               TensorInputs::from_files(options_.inputs, reference_.inputs()));
-    } else {
-      TENONNX_ASSIGN_OR_RETURN(contract_, find_or_guess());
-      if (!options_.images.empty()) {
-        TENONNX_ASSIGN_OR_RETURN(
-            InputSource source,
-            InputSource::from_images(options_.images, contract_, options_.max_images));
-        inputs_ = TensorInputs::from_source(std::move(source));
-      } else {
-        TENONNX_ASSIGN_OR_RETURN(InputSource source,
-                                 InputSource::random(reference_.inputs(), contract_,
-                                                     options_.random_inputs, options_.seed));
-        inputs_ = TensorInputs::from_source(std::move(source));
-      }
-    }
-    result_.inputs = inputs_.description();
-    result_.random_inputs = inputs_.is_random();
-    return {};
-  }
-
-  Result<Contract> find_or_guess() {
-    if (const auto path = find_contract(options_.reference)) {
-      TENONNX_ASSIGN_OR_RETURN(Contract contract, read_contract(*path));
-      const auto notes = check_contract(contract, reference_);
-      if (!notes.ok()) return notes.status().at(path->filename().string());
-      return contract;
-    }
-    std::vector<std::string> assumed;
-    auto guessed = guess_contract(reference_, assumed);
-    if (guessed.ok()) {
-      if (!options_.images.empty())
-        for (const std::string& line : assumed)
-          result_.notes.push_back("contract guessed: " + line);
-      return guessed;
-    }
-    // Random values need no contract; a name that no input has leaves all of them in [0,1).
-    if (!options_.images.empty()) return guessed.status();
-    Contract none;
-    none.image.name.clear();
-    return none;
   }
 
   Status make_plan() {
     PlanRequest request;
-    request.reference = &reference_;
-    request.candidate = two_models_ ? &candidate_ : nullptr;
+    request.reference = &setup_.reference;
+    request.candidate = setup_.two_models ? &setup_.other : nullptr;
     request.tensors = options_.tensors;
-    request.names = two_models_ ? &names_ : nullptr;
+    request.names = setup_.two_models ? &setup_.names : nullptr;
     request.names_file = result_.names.empty() ? "" : fmt::format("'{}'", result_.names);
-    TENONNX_RETURN_IF_ERROR(add_recorded(*ref_, source_, "--ref", ref_recorded_, request));
-    bool on_recorded = false;
     TENONNX_RETURN_IF_ERROR(
-        add_recorded(*on_, two_models_ ? candidate_ : source_, "--on", on_recorded, request));
+        add_recorded(*setup_.ref, setup_.source, "--ref", ref_recorded_, request));
+    bool on_recorded = false;
+    TENONNX_RETURN_IF_ERROR(add_recorded(*setup_.on,
+                                         setup_.two_models ? setup_.other : setup_.source, "--on",
+                                         on_recorded, request));
     TENONNX_RETURN_IF_ERROR(choose_cut(request, on_recorded));
     // Under which names there is more, where a recording lacks what is asked for.
-    std::string recorded = what_is_recorded(*ref_, source_);
-    if (on_recorded) recorded = what_is_recorded(*on_, two_models_ ? candidate_ : source_);
+    std::string recorded = what_is_recorded(*setup_.ref, setup_.source);
+    if (on_recorded)
+      recorded = what_is_recorded(*setup_.on, setup_.two_models ? setup_.other : setup_.source);
     auto plan = plan_comparison(request);
     if (!plan.ok())
       return recorded.empty()
@@ -249,16 +128,16 @@ class Comparer {
     request.boundary.emplace();
     std::vector<std::string> theirs;  // the candidate's names
     for (const std::string& name : cut) {
-      TENONNX_ASSIGN_OR_RETURN(const std::string ours, resolve_tensor(reference_, name));
+      TENONNX_ASSIGN_OR_RETURN(const std::string ours, resolve_tensor(setup_.reference, name));
       request.boundary->insert(ours);
-      const auto renamed = names_.renamed.find(ours);
-      theirs.push_back(renamed == names_.renamed.end() ? ours : renamed->second);
+      const auto renamed = setup_.names.renamed.find(ours);
+      theirs.push_back(renamed == setup_.names.renamed.end() ? ours : renamed->second);
       TENONNX_RETURN_IF_ERROR(resolve_tensor(candidate(), theirs.back()).status().at("candidate"));
     }
     result_.taken = cut.empty() ? "as the outputs that the model has" : "at cuts, part after part";
     if (cut.empty() || on_recorded) return {};
-    whole_on_ = std::move(on_);
-    on_ = std::make_unique<PartsExecutor>(*whole_on_, theirs);
+    whole_on_ = std::move(setup_.on);
+    setup_.on = std::make_unique<PartsExecutor>(*whole_on_, theirs);
     return {};
   }
 
@@ -277,32 +156,34 @@ class Comparer {
 
   // All that the figures depend on.
   Result<std::string> key() const {
-    std::string text = fmt::format("tenonnx {} compare 2\n", version());
-    for (const Model* model : {&source_, &candidate_})
+    std::string text = fmt::format("tenonnx {} compare 3\n", version());
+    for (const Model* model : {&setup_.source, &setup_.other})
       for (const auto& [name, hash] : model->source_hashes())
         text += fmt::format("{} {}\n", name, hash);
-    for (const Executor* executor : {ref_.get(), on_.get()}) {
+    for (const Executor* executor : {setup_.ref.get(), setup_.on.get()}) {
       text += executor->address() + "\n";
       for (const auto& [name, version] : executor->versions()) text += name + " " + version + "\n";
     }
     for (const auto& [name, shape] : options_.preparation.input_shapes)
       text += fmt::format("{}={}\n", name, shape);
     text += fmt::format("{} {} {} {} {} {} {} {} {} {}\n", options_.preparation.fold_constants,
-                        options_.tensors, options_.cut, to_string(settings_.storage),
-                        settings_.factor, options_.memory_mib, options_.load.intra_op_threads,
+                        options_.tensors, options_.cut, to_string(setup_.settings.storage),
+                        setup_.settings.factor, options_.memory_mib, options_.load.intra_op_threads,
                         options_.load.inter_op_threads, options_.load.parallel,
                         to_string(options_.load.optimization));
-    text += fmt::format("{}\n{}\n", fmt::join(options_.gates, ","), to_json(names_).dump());
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(i));
+    text += fmt::format("{}\n{}\n", fmt::join(options_.gates, ","), to_json(setup_.names).dump());
+    if (setup_.contract_is_declared) text += to_json(setup_.contract).dump() + "\n";
+    for (std::size_t i = 0; i < setup_.inputs.size(); ++i) {
+      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup_.inputs.load(i));
       text += input.name + " " + input.sha256 + "\n";
     }
     return text;
   }
 
   Result<ComparedTensors> run_all() {
-    settings_.masks = mask_magnitudes(reference_, settings_.storage);
-    TENONNX_ASSIGN_OR_RETURN(NoisePaths paths, noise_paths(reference_, settings_.storage));
+    setup_.settings.masks = mask_magnitudes(setup_.reference, setup_.settings.storage);
+    TENONNX_ASSIGN_OR_RETURN(NoisePaths paths,
+                             noise_paths(setup_.reference, setup_.settings.storage));
     TENONNX_ASSIGN_OR_RETURN(const std::string text, key());
     fs::path cache = options_.cache.empty() ? CompareJournal::default_directory() : options_.cache;
     if (options_.cache == "none") cache.clear();
@@ -318,14 +199,15 @@ class Comparer {
                              CompareJournal::open(cache, text, options_.resume));
     WindowsRequest request;
     request.plan = &plan_;
-    request.reference = &reference_;
+    request.reference = &setup_.reference;
     request.candidate = &candidate();
-    request.ref = ref_.get();
-    request.on = on_.get();
+    request.ref = setup_.ref.get();
+    request.on = setup_.on.get();
     request.ref_is_recorded = ref_recorded_;
     request.floors = paths.runs;
-    request.inputs = &inputs_;
-    request.settings = settings_;
+    request.inputs = &setup_.inputs;
+    request.settings = setup_.settings;
+    if (setup_.contract_is_declared) request.contract = &setup_.contract;
     request.load = options_.load;
     request.memory = options_.memory_mib << 20;
     request.progress = options_.progress;
@@ -357,7 +239,7 @@ class Comparer {
                : plan_.missing_indices[i],
            {}});
     result_.versions.emplace_back("tenonnx", version());
-    for (const Executor* executor : {ref_.get(), on_.get()})
+    for (const Executor* executor : {setup_.ref.get(), setup_.on.get()})
       for (const auto& entry : executor->versions())
         if (std::find(result_.versions.begin(), result_.versions.end(), entry) ==
             result_.versions.end())
@@ -365,11 +247,14 @@ class Comparer {
   }
 
   Status add_checks() {
-    judge_all(result_, settings_);
+    judge_all(result_, setup_.settings);
     result_.checks = compare_checks(result_);
     if (!plan_.output_order.empty())
       result_.checks.push_back(inconclusive_check("order of the outputs", plan_.output_order));
+    if (result_.precision) result_.checks.push_back(result_.precision->check);
     TENONNX_RETURN_IF_ERROR(check_folding());
+    if (std::string note = floor_note(result_); !note.empty())
+      result_.notes.push_back(std::move(note));
     for (std::string& note : order_notes(result_)) result_.notes.push_back(std::move(note));
     result_.verdict = overall_verdict(result_.checks);
     if (result_.verdict != Verdict::kPass) {
@@ -385,10 +270,10 @@ class Comparer {
   // The reference of everything above has its constants folded, so that no window computes them
   // again. That must change nothing.
   Status check_folding() {
-    if (!folded_ || options_.ref != "cpu" || inputs_.size() == 0) return {};
-    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(0));
-    TENONNX_ASSIGN_OR_RETURN(Check check,
-                             folding_check(*ref_, source_, reference_, input, options_.load));
+    if (!setup_.folded || options_.ref != "cpu" || setup_.inputs.size() == 0) return {};
+    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup_.inputs.load(0));
+    TENONNX_ASSIGN_OR_RETURN(Check check, folding_check(*setup_.ref, setup_.source,
+                                                        setup_.reference, input, options_.load));
     result_.checks.push_back(std::move(check));
     return {};
   }
@@ -396,25 +281,22 @@ class Comparer {
   // One model on two executors is fed with the same tensors on both sides; a recording, or another
   // model with its own preprocessing, may have been fed otherwise.
   Status explain() {
-    const InputSource* images = inputs_.images();
+    const InputSource* images = setup_.inputs.images();
     const bool recorded = ref_recorded_ || result_.taken == "as recorded";
-    if (images == nullptr || !(two_models_ || recorded)) return {};
-    FedSides sides{{ref_.get(), &reference_, "reference"}, {on_.get(), &candidate(), "candidate"}};
+    if (images == nullptr || !(setup_.two_models || recorded)) return {};
+    FedSides sides{{setup_.ref.get(), &setup_.reference, "reference"},
+                   {setup_.on.get(), &candidate(), "candidate"}};
     if (ref_recorded_) std::swap(sides.runnable, sides.other);
     TENONNX_ASSIGN_OR_RETURN(result_.explanations,
-                             explain_difference(sides, contract_, *images, options_.load));
+                             explain_difference(sides, setup_.contract, *images, options_.load));
     return {};
   }
 
   const CompareOptions& options_;
   CompareResult result_;
-  CompareSettings settings_;
-  std::unique_ptr<Executor> ref_, whole_on_, on_;
-  Model source_, reference_, candidate_;
-  bool two_models_ = false, folded_ = false, ref_recorded_ = false;
-  NameRecord names_;
-  Contract contract_;
-  TensorInputs inputs_;
+  CompareSetup setup_;
+  std::unique_ptr<Executor> whole_on_;
+  bool ref_recorded_ = false;
   ComparePlan plan_;
 };
 

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "flow/compare_plan.h"
+#include "flow/compare_precision.h"
 #include "flow/compare_tensor.h"
 #include "flow/prepare.h"
 #include "ort/executor.h"
@@ -34,7 +35,9 @@ struct CompareOptions {
   std::filesystem::path names;  // a record of names; empty: <candidate stem>.passes.json if there
   std::string storage;          // "float16", "bfloat16", "float32"; empty: what `on` stores
   double factor = 8;            // of the noise floor
-  std::vector<std::string> gates;  // "allclose", "psnr": of the model's outputs
+  // "allclose", "psnr": of the model's outputs; "map": of the average precision over the images.
+  std::vector<std::string> gates;
+  std::filesystem::path labels;    // of "map": COCO; empty: annotations.json beside the images
   std::int64_t memory_mib = 1536;  // of tensors at a time
   std::filesystem::path cache;     // empty: the user's cache directory
   bool resume = false;             // go on where an equal run was ended
@@ -72,7 +75,8 @@ struct CompareResult {
   std::vector<ComparedSelection> selections;
   std::vector<Check> checks;  // what the verdict is made of
   std::vector<std::string> notes;
-  std::vector<std::string> explanations;  // contract errors that explain the difference
+  std::optional<ComparedPrecision> precision;  // of the gate "map"
+  std::vector<std::string> explanations;       // contract errors that explain the difference
   std::vector<std::pair<std::string, std::string>> versions;
   std::size_t windows = 0, recalled = 0;
   std::size_t reused = 0;  // tensors of the recalled windows
@@ -80,7 +84,12 @@ struct CompareResult {
   std::size_t count(TensorState state) const;
   // The first tensor in topological order beyond its limit; nullptr for none.
   const ComparedTensor* first_beyond() const;
-  // Those with figures, by falling ratio to the noise floor.
+  // Of those with figures: whose error is the floor itself (is_floor_itself), and that differ at
+  // all.
+  std::size_t at_floor() const;
+  std::size_t differing() const;
+  // Those with figures, by falling ratio to the noise floor; of equal ratios the larger relative L2
+  // comes first.
   std::vector<const ComparedTensor*> worst() const;
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 bool same_rows(const ComparedSelection& selection) {
   return selection.agreement && selection.agreement->invalid == 0 &&
+         selection.agreement->chosen_by_candidate == selection.agreement->chosen &&
          selection.agreement->same_position == selection.agreement->chosen;
 }
 
@@ -24,7 +25,7 @@ bool unaligned(const TensorComparison& figures, const ComparedSelection& selecti
   const NonFiniteCount& ours = figures.error.reference;
   if (figures.error.broken > 0 && ours.inf + ours.nan == 0) return false;
   if (!selection.forced) return true;
-  // Forced rows whose choice was not judged (NonMaxSuppression) may differ for its sake.
+  // Forced rows whose choice was not judged may differ for its sake.
   return !selection.agreement && figures.check.verdict == Verdict::kFail;
 }
 
@@ -46,21 +47,44 @@ const ComparedTensor* find(const CompareResult& result, const std::string& name)
   return nullptr;
 }
 
-// How far a score may be off: as far as it is, and no further than its tensor's limit. A selection
-// that is right by the candidate's own scores then passes, whatever else one may think of these.
-Limit score_limit(const CompareResult& result, const Selection& selection) {
-  const ComparedTensor* scores = find(result, selection.scores);
+// How far a score (or a box) may be off: as far as it is, and no further than its tensor's limit. A
+// selection that is right by the candidate's own scores then passes, whatever else one may think of
+// these.
+Limit limit_of(const CompareResult& result, const std::string& name, std::string_view what) {
+  const ComparedTensor* scores = find(result, name);
   if (scores == nullptr || !scores->figures)  // the model's own input: both sides have the same
-    return {0, "0: the scores are an input of the model"};
+    return {0, fmt::format("0: the {} are an input of the model", what)};
   const TensorComparison& figures = *scores->figures;
   const NoiseFloor& floor =
       figures.storage.max_abs > figures.path.max_abs ? figures.storage : figures.path;
   const Limit limit = limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
   if (figures.error.max_abs > limit.value) return limit;
-  return {figures.error.max_abs, "the largest error that the scores have"};
+  return {figures.error.max_abs, fmt::format("the largest error that the {} have", what)};
+}
+
+Check judge_suppression(const CompareResult& result, const ComparedSelection& one) {
+  const SelectionAgreement& agreement = *one.agreement;
+  // Sets that differ are a tie or an error, by how far what they were chosen by may be off.
+  if (agreement.invalid == 0 && (agreement.margin > 0 || agreement.box_margin > 0))
+    for (const std::string& name : {one.selection.scores, one.selection.boxes}) {
+      const ComparedTensor* tensor = find(result, name);
+      const bool known = tensor == nullptr || (tensor->figures && tensor->figures->check.verdict !=
+                                                                      Verdict::kInconclusive);
+      if (!known)
+        return inconclusive_check(
+            fmt::format("set of {}", one.selection.label),
+            fmt::format("{} chosen, {} by the candidate: a tie or an error, by how far '{}' may be "
+                        "off, which was not compared ({})",
+                        agreement.chosen, agreement.chosen_by_candidate, name,
+                        tensor->figures ? tensor->figures->check.note : tensor->plan.why));
+    }
+  return suppression_check(one.selection.label, agreement,
+                           limit_of(result, one.selection.scores, "scores"),
+                           limit_of(result, one.selection.boxes, "boxes"));
 }
 
 Check judge_selection(const CompareResult& result, const ComparedSelection& one) {
+  if (one.agreement && one.selection.suppression) return judge_suppression(result, one);
   const ComparedTensor* scores = find(result, one.selection.scores);
   const std::string name = fmt::format("set of {}", one.selection.label);
   if (one.agreement && one.agreement->invalid == 0 && scores != nullptr) {
@@ -76,10 +100,12 @@ Check judge_selection(const CompareResult& result, const ComparedSelection& one)
                             scores->figures->check.note));
   }
   if (one.agreement)
-    return selection_check(one.selection.label, *one.agreement, score_limit(result, one.selection));
+    return selection_check(one.selection.label, *one.agreement,
+                           limit_of(result, one.selection.scores, "scores"));
   return inconclusive_check(
       name, one.selection.scores.empty()
-                ? "what a NonMaxSuppression chooses is not decided by its scores alone"
+                ? "the limits of this NonMaxSuppression are no constants, so that it is not known "
+                  "what it was to choose"
                 : fmt::format("its scores '{}' or its indices '{}' were not compared{}{}",
                               one.selection.scores, one.selection.indices,
                               one.missing.empty() ? "" : ": ", one.missing));
@@ -109,6 +135,30 @@ void add_coverage(const CompareResult& result, std::vector<Check>& checks) {
         "coverage", fmt::format("the output '{}' was not recorded", lost->plan.tensor.name)));
 }
 
+// Neither compared nor fused away nor unmapped: rows behind a selection that both sides have in
+// another number, and that could not be brought together.
+void add_without_figures(const CompareResult& result, std::vector<Check>& checks) {
+  std::size_t count = 0;
+  const ComparedTensor* first = nullptr;
+  for (const ComparedTensor& tensor : result.tensors) {
+    if (tensor.figures || tensor.plan.state != TensorState::kCompared) continue;
+    if (tensor.plan.selected_by >= 0) continue;  // judged as a set
+    if (count++ == 0) first = &tensor;
+  }
+  if (first == nullptr) return;
+  std::string why = "no figures";
+  for (const int s : first->plan.behind) {
+    const ComparedSelection& selection = result.selections[static_cast<std::size_t>(s)];
+    if (selection.forced) continue;
+    why = fmt::format("another number of rows behind {}: {}", selection.selection.label,
+                      selection.missing);
+    break;
+  }
+  checks.push_back(
+      inconclusive_check("tensors whose rows could not be brought together",
+                         fmt::format("{}; first '{}': {}", count, first->plan.tensor.name, why)));
+}
+
 }  // namespace
 
 void judge_all(CompareResult& result, const CompareSettings& settings) {
@@ -125,6 +175,18 @@ void judge_all(CompareResult& result, const CompareSettings& settings) {
   }
   for (ComparedSelection& selection : result.selections)
     selection.check = judge_selection(result, selection);
+}
+
+std::string floor_note(const CompareResult& result) {
+  const std::size_t same = result.at_floor(), all = result.differing();
+  // Some may be the same by chance: one value, or an error of the storage alone.
+  if (2 * same <= all) return {};
+  return fmt::format(
+      "in {} of the {} tensors that differ the error is the noise floor itself: '{}' computes as "
+      "the floor does (every value rounded to {}), so that a ratio of 1 is no measurement and says "
+      "nothing of how far rounding goes; the column rel. L2 does. What this comparison finds is "
+      "what the device does beyond rounding: overflow, saturation, other kernels",
+      same, all, result.on, to_string(result.storage));
 }
 
 std::vector<std::string> order_notes(const CompareResult& result) {
@@ -195,6 +257,7 @@ std::vector<Check> compare_checks(const CompareResult& result) {
   for (const ComparedTensor& tensor : result.tensors)
     if (tensor.figures)
       checks.insert(checks.end(), tensor.figures->gates.begin(), tensor.figures->gates.end());
+  add_without_figures(result, checks);
   add_coverage(result, checks);
   if (result.random_inputs)
     checks.push_back(inconclusive_check(
@@ -206,6 +269,19 @@ std::size_t CompareResult::count(TensorState state) const {
   return static_cast<std::size_t>(
       std::count_if(tensors.begin(), tensors.end(),
                     [&](const ComparedTensor& one) { return one.plan.state == state; }));
+}
+
+std::size_t CompareResult::at_floor() const {
+  return static_cast<std::size_t>(std::count_if(
+      tensors.begin(), tensors.end(),
+      [](const ComparedTensor& one) { return one.figures && is_floor_itself(*one.figures); }));
+}
+
+std::size_t CompareResult::differing() const {
+  return static_cast<std::size_t>(
+      std::count_if(tensors.begin(), tensors.end(), [](const ComparedTensor& one) {
+        return one.figures && one.figures->error.relative_l2 && one.figures->error.differing > 0;
+      }));
 }
 
 const ComparedTensor* CompareResult::first_beyond() const {
@@ -223,8 +299,12 @@ std::vector<const ComparedTensor*> CompareResult::worst() const {
     const double value = one->figures->ratio;
     return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
   };
-  std::stable_sort(out.begin(), out.end(),
-                   [&](const auto* a, const auto* b) { return ratio(a) > ratio(b); });
+  const auto error = [](const ComparedTensor* one) {
+    return one->figures->error.relative_l2.value_or(0);
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const auto* a, const auto* b) {
+    return ratio(a) != ratio(b) ? ratio(a) > ratio(b) : error(a) > error(b);
+  });
   return out;
 }
 

@@ -20,6 +20,9 @@ void judge_all(CompareResult& result, const CompareSettings& settings);
 // counter-example.
 std::vector<Check> compare_checks(const CompareResult& result);
 
+// Where most errors are the noise floor itself: what a ratio of 1 says then. Empty elsewhere.
+std::string floor_note(const CompareResult& result);
+
 // Outputs whose order differs although their rows agree.
 std::vector<std::string> order_notes(const CompareResult& result);
 

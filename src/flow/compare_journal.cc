@@ -3,6 +3,7 @@
 #include "flow/compare_journal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <system_error>
 #include <vector>
@@ -34,6 +35,19 @@ Result<WindowFigures> figures_from_json(const JsonReader& reader) {
     figures.selections.emplace_back(static_cast<std::size_t>(position), agreement);
   }
   return figures;
+}
+
+// Files that a killed run did not get to rename. Writing one takes milliseconds: what is a minute
+// old is nobody's any more, and what is younger may be that of an equal run beside this one.
+void remove_unfinished(const fs::path& directory) {
+  const auto before = fs::file_time_type::clock::now() - std::chrono::minutes(1);
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->path().filename().string().find(".tmp-") != std::string::npos &&
+        it->last_write_time(ignored) < before && !ignored)
+      fs::remove(it->path(), ignored);
+  }
 }
 
 // The oldest beyond kKept go.
@@ -72,6 +86,7 @@ Result<CompareJournal> CompareJournal::open(const fs::path& directory, std::stri
     return Io("cannot make '{}' to keep figures in: {}; give --cache DIR, or --cache none",
               journal.path_.string(), error.message());
   fs::last_write_time(journal.path_, fs::file_time_type::clock::now(), error);
+  remove_unfinished(journal.path_);
   prune(directory);
   return journal;
 }
@@ -82,15 +97,19 @@ std::optional<WindowFigures> CompareJournal::recall(std::size_t begin) const {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return std::nullopt;
   const auto json = read_json_file(file);
-  if (!json.ok()) return std::nullopt;
-  auto figures = figures_from_json(JsonReader(*json, file.string()));
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  const auto content = json->find("window"), hash = json->find("sha256");
+  if (content == json->end() || hash == json->end()) return std::nullopt;
+  if (!hash->is_string() || *hash != sha256_hex(content->dump())) return std::nullopt;
+  if (!content->is_object() || content->value("begin", Json()) != Json(begin)) return std::nullopt;
+  auto figures = figures_from_json(JsonReader(*content, file.string()));
   if (!figures.ok()) return std::nullopt;
   return std::move(*figures);
 }
 
 Status CompareJournal::remember(std::size_t begin, const WindowFigures& figures) const {
   if (path_.empty()) return {};
-  Json json = {{"tensors", Json::array()}, {"selections", Json::array()}};
+  Json json = {{"begin", begin}, {"tensors", Json::array()}, {"selections", Json::array()}};
   for (const auto& [position, tensor] : figures.tensors) {
     Json one = to_json(tensor);
     one["position"] = position;
@@ -101,7 +120,9 @@ Status CompareJournal::remember(std::size_t begin, const WindowFigures& figures)
     one["position"] = position;
     json["selections"].push_back(std::move(one));
   }
-  return write_json_file(path_ / fmt::format("{}.json", begin), json);
+  const std::string hash = sha256_hex(json.dump());
+  return write_json_file(path_ / fmt::format("{}.json", begin),
+                         {{"sha256", hash}, {"window", std::move(json)}});
 }
 
 }  // namespace tenonnx

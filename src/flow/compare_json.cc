@@ -32,6 +32,14 @@ Json selection_json(const ComparedSelection& selection) {
   return json;
 }
 
+Json precision_json(const std::optional<ComparedPrecision>& precision) {
+  if (!precision) return {};
+  return {{"images", precision->images},
+          {"labels", precision->labels},
+          {"reference", to_json(precision->figures.reference)},
+          {"candidate", to_json(precision->figures.candidate)}};
+}
+
 }  // namespace
 
 Json to_json(const CompareResult& result) {
@@ -45,6 +53,7 @@ Json to_json(const CompareResult& result) {
         {"fused", result.count(TensorState::kFused)},
         {"unmapped", result.count(TensorState::kUnmapped)},
         {"not_recorded", result.count(TensorState::kNotRecorded)},
+        {"at_floor", result.at_floor()},
         {"text", coverage(result)}}},
       {"reference",
        {{"model", result.reference},
@@ -61,6 +70,7 @@ Json to_json(const CompareResult& result) {
         {"recalled", result.recalled}}},
       {"inputs", result.inputs},
       {"checks", to_json(std::span<const Check>(result.checks))},
+      {"average_precision", precision_json(result.precision)},
       {"first_beyond", first == nullptr ? Json() : Json(first->plan.tensor.name)},
       {"selections", Json::array()},
       {"tensors", Json::array()},

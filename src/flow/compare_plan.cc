@@ -211,6 +211,7 @@ Result<ComparePlan> plan_comparison(const PlanRequest& request) {
     if (found == behind.end()) continue;
     for (const int i : found->second) {
       judged.insert(plan.selections[static_cast<std::size_t>(i)].scores);
+      judged.insert(plan.selections[static_cast<std::size_t>(i)].boxes);
       judged.insert(plan.selections[static_cast<std::size_t>(i)].indices);
     }
   }

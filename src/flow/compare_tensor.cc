@@ -47,12 +47,14 @@ Status add_slices(TensorComparison& tensor, const Tensor& reference, const Tenso
 
 // The gates of one input, each joined with those before: the nearer to failing stays.
 Status add_gates(TensorComparison& tensor, const Tensor& reference, const Tensor& candidate,
-                 const std::vector<std::string>& gates, const std::string& name) {
+                 const CompareSettings& settings) {
+  const DeclaredRange range = settings.range.value_or(DeclaredRange{});
   std::vector<Check> checks;
-  for (const std::string& gate : gates) {
-    TENONNX_ASSIGN_OR_RETURN(Check check, gate == "psnr"
-                                              ? psnr_gate(name, reference, candidate, 0)
-                                              : allclose_gate(name, reference, candidate));
+  for (const std::string& gate : settings.gates) {
+    TENONNX_ASSIGN_OR_RETURN(
+        Check check, gate == "psnr"
+                         ? psnr_gate(settings.name, reference, candidate, range.width, range.origin)
+                         : allclose_gate(settings.name, reference, candidate));
     checks.push_back(std::move(check));
   }
   for (std::size_t i = 0; i < checks.size(); ++i) {
@@ -65,6 +67,13 @@ Status add_gates(TensorComparison& tensor, const Tensor& reference, const Tensor
         upwards ? checks[i].value > tensor.gates[i].value : checks[i].value < tensor.gates[i].value;
     if (worse) tensor.gates[i] = std::move(checks[i]);
   }
+  return {};
+}
+
+Status add_psnr(TensorComparison& tensor, const Tensor& reference, const Tensor& candidate,
+                const DeclaredRange& range) {
+  TENONNX_ASSIGN_OR_RETURN(const double db, psnr_db(reference, candidate, range.width));
+  if (!tensor.psnr || db < tensor.psnr->db) tensor.psnr = Psnr{db, range.width, range.origin};
   return {};
 }
 
@@ -226,7 +235,8 @@ Status add_candidate(TensorComparison& tensor, const Tensor& reference, const Te
         TENONNX_RETURN_IF_ERROR(add_storage(slice.floor, part, settings.storage));
       }
     }
-    TENONNX_RETURN_IF_ERROR(add_gates(tensor, r, c, settings.gates, settings.name));
+    if (settings.range) TENONNX_RETURN_IF_ERROR(add_psnr(tensor, r, c, *settings.range));
+    TENONNX_RETURN_IF_ERROR(add_gates(tensor, r, c, settings));
     if (settings.softmax) {
       TENONNX_ASSIGN_OR_RETURN(const SoftmaxSum sum, softmax_sum(c, settings.softmax_axis));
       TENONNX_ASSIGN_OR_RETURN(const SoftmaxSum base,
@@ -259,6 +269,12 @@ Status add_floor(TensorComparison& tensor, const Tensor& reference, const Tensor
     if (part.max_abs >= slice.floor.max_abs) slice.floor.origin = origin;
   }
   return {};
+}
+
+bool is_floor_itself(const TensorComparison& tensor) {
+  return tensor.error.differing > 0 && tensor.error.broken == 0 && tensor.error.relative_l2 &&
+         *tensor.error.relative_l2 == tensor.path.relative_l2 &&
+         tensor.error.max_abs == tensor.path.max_abs;
 }
 
 void judge(TensorComparison& tensor, const std::string& name, const CompareSettings& settings) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "flow/declared_ranges.h"
 #include "metrics/limit.h"
 #include "metrics/noise_floor.h"
 #include "metrics/selection.h"
@@ -31,12 +32,20 @@ struct SliceFigures {
   NoiseFloor floor;
 };
 
+// Peak signal over noise over a declared range.
+struct Psnr {
+  double db = 0;
+  double peak = 0;
+  std::string origin;  // of the peak
+};
+
 struct TensorComparison {
   TensorError error;
   NoiseFloor storage;               // this tensor alone, rounded
   NoiseFloor path;                  // everything before it computed in that type too
   std::int64_t path_differing = 0;  // of integers and bool: elements that rounding turns over
   std::optional<std::int64_t> max_ulp;
+  std::optional<Psnr> psnr;  // the lowest over the inputs; where a range is declared
   Saturation saturation;
   NonFiniteChange non_finite;
   std::optional<double> softmax_sum, softmax_baseline;  // largest errors of the sum
@@ -55,14 +64,19 @@ struct TensorComparison {
 struct CompareSettings {
   DType storage = DType::kFloat16;  // kFloat32: the floor is that of float32 computations
   double factor = 8;
-  double ceiling = 65504;          // the largest magnitude that the candidate's overflow gives
-  std::vector<double> masks;       // magnitudes of constants beyond the storage's range, rising
-  bool mixed = false;              // outputs and results of Concat: look for kinds
-  std::vector<std::string> gates;  // "allclose", "psnr": of this tensor
-  std::string name;                // of this tensor, for its gates
+  double ceiling = 65504;              // the largest magnitude that the candidate's overflow gives
+  std::vector<double> masks;           // magnitudes of constants beyond the storage's range, rising
+  bool mixed = false;                  // outputs and results of Concat: look for kinds
+  std::vector<std::string> gates;      // "allclose", "psnr": of this tensor
+  std::string name;                    // of this tensor, for its gates
+  std::optional<DeclaredRange> range;  // of this tensor with this input
   bool softmax = false;
   int softmax_axis = -1;
 };
+
+// The error is the noise floor to the last bit, and not 0: the candidate computed what the floor is
+// measured with, and the ratio, 1, is none of two measurements.
+bool is_floor_itself(const TensorComparison& tensor);
 
 // The figures of one input. InvalidArgument where the two sides' shapes differ; a candidate of
 // another floating dtype is taken as float32.

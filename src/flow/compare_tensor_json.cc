@@ -94,6 +94,10 @@ Json to_json(const TensorComparison& tensor) {
                  {"first_lost_index", tensor.non_finite.first_lost_index}}}};
   if (const auto sqnr = sqnr_db(tensor.error)) json["sqnr_db"] = json_number(*sqnr);
   if (tensor.max_ulp) json["max_ulp"] = *tensor.max_ulp;
+  if (tensor.psnr)
+    json["psnr"] = {{"db", json_number(tensor.psnr->db)},
+                    {"peak", json_number(tensor.psnr->peak)},
+                    {"origin", tensor.psnr->origin}};
   if (tensor.softmax_sum) {
     json["softmax_sum_error"] = json_number(*tensor.softmax_sum);
     json["softmax_sum_baseline"] = json_number(tensor.softmax_baseline.value_or(0));
@@ -138,6 +142,13 @@ Result<TensorComparison> tensor_comparison_from_json(const JsonReader& reader) {
   if (reader.has("max_ulp")) {
     TENONNX_ASSIGN_OR_RETURN(tensor.max_ulp, reader.integer("max_ulp"));
   }
+  if (reader.has("psnr")) {
+    TENONNX_ASSIGN_OR_RETURN(const JsonReader psnr, reader.at("psnr"));
+    tensor.psnr.emplace();
+    TENONNX_ASSIGN_OR_RETURN(tensor.psnr->db, psnr.number("db"));
+    TENONNX_ASSIGN_OR_RETURN(tensor.psnr->peak, psnr.number("peak"));
+    TENONNX_ASSIGN_OR_RETURN(tensor.psnr->origin, psnr.string("origin"));
+  }
   TENONNX_ASSIGN_OR_RETURN(tensor.softmax_sum, optional_number(reader, "softmax_sum_error"));
   TENONNX_ASSIGN_OR_RETURN(tensor.softmax_baseline,
                            optional_number(reader, "softmax_sum_baseline"));
@@ -160,16 +171,23 @@ Result<TensorComparison> tensor_comparison_from_json(const JsonReader& reader) {
 Result<SelectionAgreement> selection_agreement_from_json(const JsonReader& reader) {
   SelectionAgreement out;
   const std::pair<const char*, std::int64_t*> integers[] = {
-      {"lanes", &out.lanes},           {"k", &out.k},
-      {"candidates", &out.candidates}, {"chosen", &out.chosen},
-      {"in_common", &out.in_common},   {"same_position", &out.same_position},
-      {"invalid", &out.invalid},       {"margin_lane", &out.margin_lane},
-      {"left_out", &out.left_out},     {"taken", &out.taken}};
+      {"lanes", &out.lanes},
+      {"k", &out.k},
+      {"candidates", &out.candidates},
+      {"chosen", &out.chosen},
+      {"in_common", &out.in_common},
+      {"same_position", &out.same_position},
+      {"invalid", &out.invalid},
+      {"margin_lane", &out.margin_lane},
+      {"left_out", &out.left_out},
+      {"taken", &out.taken},
+      {"chosen_by_candidate", &out.chosen_by_candidate}};
   for (const auto& [key, value] : integers) {
     TENONNX_ASSIGN_OR_RETURN(*value, reader.integer(key));
   }
   TENONNX_ASSIGN_OR_RETURN(out.margin, reader.number("margin"));
   TENONNX_ASSIGN_OR_RETURN(out.disorder, reader.number("disorder"));
+  TENONNX_ASSIGN_OR_RETURN(out.box_margin, reader.number("box_margin"));
   return out;
 }
 

@@ -91,6 +91,10 @@ class Compare : public ::testing::Test {
   TemporaryDirectory temporary_;
 };
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
 constexpr const char* kToy = R"(<ir_version: 8, opset_import: ["" : 17]>
 g (float[2,8] x) => (float[2,8] y) <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
   a = Mul (x, w)
@@ -113,6 +117,27 @@ TEST_F(Compare, AFloat16DeviceIsWithinItsNoiseFloor) {
   EXPECT_LE(*softmax.softmax_baseline, 8 * 0x1p-12);
   EXPECT_THAT(softmax.check.limit.origin, HasSubstr("8 x the noise floor"));
   EXPECT_EQ(result.taken, "as added outputs");
+}
+
+// htp-v73 rounds every value to float16 and does nothing else to these, as the floor does.
+TEST_F(Compare, SaysWhereTheCandidateIsTheFloorItself) {
+  CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
+  o.on = "sim:htp-v73";
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.at_floor(), 3U);
+  EXPECT_EQ(to_json(result)["coverage"]["at_floor"], 3);
+  EXPECT_THAT(result.notes,
+              ::testing::Contains(AllOf(HasSubstr("in 3 of the 3 tensors that differ"),
+                                        HasSubstr("'sim:htp-v73' computes as the floor does"))));
+  EXPECT_THAT(describe(result), HasSubstr("= floor"));
+  for (std::size_t i = 1; i < 3; ++i)  // then ordered by their error
+    EXPECT_GE(result.worst()[i - 1]->figures->error.relative_l2.value(),
+              result.worst()[i]->figures->error.relative_l2.value());
+  // An error of its own is measured.
+  o.candidate = save("b.onnx", replaced(kToy, "7, 8}", "7, 8.5}"));
+  const CompareResult wrong = run(o);
+  EXPECT_LT(wrong.at_floor(), 2U);
+  EXPECT_THAT(describe(wrong), ::testing::Not(HasSubstr("is the noise floor itself")));
 }
 
 TEST_F(Compare, AnErrorBeyondTheFloorIsNamedFirst) {
@@ -233,10 +258,6 @@ g (float[4] scores) => (int64[3] labels, float[3] best)
   best, chosen = TopK <axis = 0> (moved, k)
   labels = Gather <axis = 0> (classes, chosen)
 })";
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  return text.replace(text.find(from), from.size(), to);
-}
 
 TEST_F(Compare, APermutationOfEqualDetectionsPassesAClassSwapDoesNot) {
   const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7321F, 0.7321F, 0.25F})}};
@@ -560,8 +581,8 @@ TEST_F(Compare, RefusesBadInputWithWhatWasExpected) {
   bad.storage = "int8";
   EXPECT_THAT(message(bad), HasSubstr("float16, bfloat16 or float32, got 'int8'"));
   bad = o;
-  bad.gates = {"map"};
-  EXPECT_THAT(message(bad), HasSubstr("no gate 'map'"));
+  bad.gates = {"ssim"};
+  EXPECT_THAT(message(bad), AllOf(HasSubstr("no gate 'ssim'"), HasSubstr("allclose, psnr, map")));
   bad = o;
   bad.cut = "a";
   EXPECT_THAT(message(bad), HasSubstr("--cut 'a' is of --tensors boundary"));

@@ -54,7 +54,7 @@ std::vector<std::string> row_of(const ComparedTensor& tensor) {
           floats ? figure(error.max_abs) : "",
           floats ? figure(floor) : fmt::format("{}", figures.path_differing),
           sqnr ? fmt::format("{:.1f}", *sqnr) : "",
-          figure(figures.ratio),
+          is_floor_itself(figures) ? "= floor" : figure(figures.ratio),
           std::string(to_string(figures.check.verdict))};
 }
 
@@ -78,6 +78,17 @@ std::string checks_text(const CompareResult& result) {
     out += wrapped(line, 2);
   }
   return out;
+}
+
+// Of outputs whose range the contract declares.
+std::string psnr_text(const CompareResult& result) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ComparedTensor& tensor : result.tensors)
+    if (tensor.figures && tensor.figures->psnr)
+      rows.push_back({shortened(tensor.plan.tensor.name, kNameWidth),
+                      fmt::format("{:.1f} dB", tensor.figures->psnr->db),
+                      tensor.figures->psnr->origin});
+  return rows.empty() ? "" : "\nPSNR over the declared range\n" + aligned(rows, "  ");
 }
 
 std::string first_text(const CompareResult& result) {
@@ -105,6 +116,7 @@ std::string describe(const CompareResult& result) {
   if (!result.explanations.empty()) out += '\n';
   out += "checks\n" + checks_text(result) + '\n';
   out += worst_table(result);
+  out += psnr_text(result);
   out += first_text(result);
   if (!result.notes.empty()) out += '\n';
   for (const std::string& note : result.notes) out += wrapped("note: " + note, 0);

@@ -77,7 +77,8 @@ class WindowRun {
       }
       if (one.selected_by >= 0) {
         const Selection& selection = plan_.selections[static_cast<std::size_t>(one.selected_by)];
-        if (!selection.scores.empty() && !is_input(selection.scores)) ours.insert(selection.scores);
+        for (const std::string& name : {selection.scores, selection.boxes})
+          if (!name.empty() && !is_input(name)) ours.insert(name);
         theirs.insert(one.candidate);
         continue;
       }
@@ -180,24 +181,40 @@ class WindowRun {
         if (found->second.dtype() != DType::kInt64 && found->second.dtype() != DType::kInt32)
           return InvalidArgument("the candidate's indices '{}' are {}, not int64 or int32",
                                  found->first, to_string(found->second.dtype()));
-        out.emplace(info.name, usable_indices(found->second, info.dtype, length_of(selection)));
+        const Shape scores = scores_shape(selection);
+        out.emplace(info.name,
+                    selection.op_type == "NonMaxSuppression"
+                        ? usable_triples(found->second, info.dtype, scores)
+                        : usable_indices(found->second, info.dtype, length_of(selection, scores)));
       }
     }
     return out;
   }
 
+  // Empty where it is not known.
+  Shape scores_shape(const Selection& selection) const {
+    for (const PlannedTensor& one : plan_.tensors)
+      if (one.tensor.name == selection.scores) return one.tensor.info.shape;
+    for (const TensorInfo& info : request_.reference->inputs())
+      if (info.name == selection.scores) return info.shape;
+    return {};
+  }
+
   // Of the axis that is chosen along; 0 where it is not known.
-  std::int64_t length_of(const Selection& selection) const {
-    for (const PlannedTensor& one : plan_.tensors) {
-      if (one.tensor.name != selection.scores) continue;
-      const Shape& shape = one.tensor.info.shape;
-      const int axis = selection.spec.axis < 0
-                           ? selection.spec.axis + static_cast<int>(shape.size())
-                           : selection.spec.axis;
-      if (axis < 0 || axis >= static_cast<int>(shape.size())) return 0;
-      return std::max<std::int64_t>(0, shape[static_cast<std::size_t>(axis)]);
-    }
-    return 0;
+  static std::int64_t length_of(const Selection& selection, const Shape& shape) {
+    const int axis = selection.spec.axis < 0 ? selection.spec.axis + static_cast<int>(shape.size())
+                                             : selection.spec.axis;
+    if (axis < 0 || axis >= static_cast<int>(shape.size())) return 0;
+    return std::max<std::int64_t>(0, shape[static_cast<std::size_t>(axis)]);
+  }
+
+  // Whether the reference kept its own rows behind some selection: NonMaxSuppression chooses as
+  // many as it likes.
+  bool has_own_rows(const PlannedTensor& one) const {
+    return std::any_of(one.behind.begin(), one.behind.end(), [&](int s) {
+      return request_.ref_is_recorded ||
+             plan_.candidate_indices[static_cast<std::size_t>(s)].empty();
+    });
   }
 
   Status compare(const ReferenceInput& input, const TensorMap& ours, const TensorMap& theirs) {
@@ -209,14 +226,18 @@ class WindowRun {
           if (one.selected_by >= 0) return {};
           const auto reference = ours.find(one.tensor.name);
           if (reference == ours.end()) return {};
-          return add_candidate(comparisons_[i], reference->second, candidate->second,
-                               settings_for(one, request_.settings), input.name)
+          if (reference->second.shape() != candidate->second.shape() && has_own_rows(one))
+            return {};  // without figures it is INCONCLUSIVE
+          CompareSettings settings = settings_for(one, request_.settings);
+          if (one.is_output && request_.contract != nullptr)
+            settings.range = declared_range(*request_.contract, one.tensor.name, input.tensors);
+          return add_candidate(comparisons_[i], reference->second, candidate->second, settings,
+                               input.name)
               .at(fmt::format("tensor '{}', input '{}'", one.tensor.name, input.name));
         });
   }
 
-  // What the candidate chose against the reference's scores. NonMaxSuppression, whose scores are
-  // not all that it looks at, is left out.
+  // What the candidate chose against the reference's scores (and boxes, of a NonMaxSuppression).
   Status compare_selections(const ReferenceInput& input, const TensorMap& ours,
                             const TensorMap& theirs) {
     for (const std::size_t item : items_) {
@@ -224,18 +245,27 @@ class WindowRun {
       if (s < 0) continue;
       const Selection& selection = plan_.selections[static_cast<std::size_t>(s)];
       const auto indices = theirs.find(plan_.tensors[item].candidate);
-      auto scores = ours.find(selection.scores);
-      if (scores == ours.end()) {
-        scores = input.tensors.find(selection.scores);
-        if (scores == input.tensors.end()) continue;
-      }
-      if (indices == theirs.end()) continue;
-      auto agreement = compare_selection(scores->second, indices->second, selection.spec);
+      const Tensor* scores = find(selection.scores, ours, input.tensors);
+      const Tensor* boxes = find(selection.boxes, ours, input.tensors);
+      if (indices == theirs.end() || scores == nullptr) continue;
+      if (selection.suppression && boxes == nullptr) continue;
+      auto agreement =
+          selection.suppression
+              ? compare_suppression(*boxes, *scores, indices->second, *selection.suppression)
+              : compare_selection(*scores, indices->second, selection.spec);
       if (!agreement.ok())
         return agreement.status().at(fmt::format("{}, input '{}'", selection.label, input.name));
       join_worst(agreements_[s], *agreement);
     }
     return {};
+  }
+
+  // Computed by the reference, or fed to it.
+  static const Tensor* find(const std::string& name, const TensorMap& ours,
+                            const TensorMap& inputs) {
+    for (const TensorMap* map : {&ours, &inputs})
+      if (const auto found = map->find(name); found != map->end()) return &found->second;
+    return nullptr;
   }
 
   Status compare_floor(const TensorMap& ours, const TensorMap& floor, const std::string& origin) {

@@ -17,6 +17,7 @@
 #include "flow/compare_tensor.h"
 #include "flow/tensor_inputs.h"
 #include "ort/executor.h"
+#include "tenonnx/contract.h"
 
 namespace tenonnx {
 
@@ -44,6 +45,7 @@ struct WindowsRequest {
   bool ref_is_recorded = false;  // cannot be run with the candidate's selections
   std::vector<FloorRun> floors;
   const TensorInputs* inputs = nullptr;
+  const Contract* contract = nullptr;  // what declares ranges; nullptr: nothing does
   CompareSettings settings;
   LoadOptions load;         // of the candidate; the reference runs with optimisation disabled
   std::int64_t memory = 0;  // bytes of tensors at a time

@@ -19,6 +19,25 @@ bool is_used(const GraphIndex& index, const std::string& name) {
   return value != nullptr && (value->is_output || !value->uses.empty());
 }
 
+// The limits, where all that are given are constants of one element.
+std::optional<SuppressionSpec> suppression_of(const Model& model, const onnx::NodeProto& node) {
+  SuppressionSpec spec;
+  spec.center_point_box = attribute_or(node, "center_point_box", std::int64_t{0}) != 0;
+  for (int i = 2; i < node.input_size() && i < 5; ++i) {
+    if (node.input(i).empty()) continue;
+    const auto constant = model.constant(node.input(i));
+    if (!constant.ok() || constant->size() != 1) return std::nullopt;
+    if (i == 2) {
+      if (constant->dtype() != DType::kInt64) return std::nullopt;
+      spec.max_output = constant->data<std::int64_t>()[0];
+    } else {
+      if (constant->dtype() != DType::kFloat32) return std::nullopt;
+      (i == 3 ? spec.iou_threshold : spec.score_threshold) = constant->data<float>()[0];
+    }
+  }
+  return spec;
+}
+
 }  // namespace
 
 std::vector<Selection> find_selections(const Model& model, const GraphIndex& index) {
@@ -46,6 +65,11 @@ std::vector<Selection> find_selections(const Model& model, const GraphIndex& ind
       one.spec.largest = node.op_type() == "ArgMax";
     } else if (node.op_type() == "NonMaxSuppression" && node.output_size() == 1) {
       one.indices = node.output(0);
+      one.suppression = suppression_of(model, node);
+      if (one.suppression) {
+        one.boxes = node.input(0);
+        one.scores = node.input(1);
+      }
     } else {
       continue;
     }

@@ -10,12 +10,14 @@
 // candidate chose rightly is a question of its own, to the scores (metrics/selection.h).
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "metrics/selection.h"
+#include "metrics/suppression.h"
 #include "model/graph.h"
 #include "model/model.h"
 
@@ -24,10 +26,14 @@ namespace tenonnx {
 struct Selection {
   std::string label;  // "TopK '/decoder/TopK'"
   std::string op_type;
-  std::string scores;   // what is chosen from; "" for NonMaxSuppression
+  // What is chosen from; "" where it cannot be judged: a NonMaxSuppression whose limits are
+  // computed.
+  std::string scores;
   std::string values;   // TopK's first output, "" where nothing uses it
   std::string indices;  // what was chosen
   SelectionSpec spec;
+  std::string boxes;  // of NonMaxSuppression, beside the scores
+  std::optional<SuppressionSpec> suppression;
   int node = -1;  // index in the graph
 };
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/compare_setup.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <system_error>
+
+#include "adapters/address.h"
+#include "base/files.h"
+#include "base/status.h"
+#include "contract/contract.h"
+#include "device/device.h"
+#include "flow/labels.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kSim = "sim:";
+constexpr std::array<std::string_view, 3> kGates = {"allclose", "psnr", "map"};
+
+bool asks_for_map(const CompareOptions& options) {
+  return std::find(options.gates.begin(), options.gates.end(), "map") != options.gates.end();
+}
+
+// Labels and what they are for come together.
+Status check_labels(const CompareOptions& options) {
+  if (!asks_for_map(options)) {
+    if (options.labels.empty()) return {};
+    return InvalidArgument(
+        "labels ('{}') are for the average precision, which '--gate map' asks for: add it, or "
+        "leave --labels out",
+        options.labels.string());
+  }
+  if (options.images.empty())
+    return InvalidArgument(
+        "the gate 'map' compares the average precision over labelled images: give --images DIR, "
+        "with an annotations.json (COCO) in it or --labels FILE");
+  std::error_code error;
+  const fs::path folder =
+      fs::is_directory(options.images, error) ? options.images : options.images.parent_path();
+  if (find_labels(options.labels, folder).empty())
+    return InvalidArgument(
+        "the gate 'map' needs labels, and there is no 'annotations.json' in '{}': give COCO "
+        "annotations of these images (--labels FILE), or leave the gate out",
+        folder.string());
+  if (find_contract(options.reference)) return {};
+  return InvalidArgument(
+      "the gate 'map' needs a contract, which says what the outputs are and names the classes, and "
+      "there is none beside '{}': write '{}' (docs/reference/contract.md)",
+      options.reference.string(), options.reference.stem().string() + ".contract.json");
+}
+
+Status check_options(const CompareOptions& options) {
+  if (!options.inputs.empty() && !options.images.empty())
+    return InvalidArgument("give --inputs or --images, not both: each says what is fed");
+  if (!(options.factor > 0) || !std::isfinite(options.factor))
+    return InvalidArgument("the factor of the noise floor is above 0, got {}", options.factor);
+  for (const std::string& gate : options.gates)
+    if (std::find(kGates.begin(), kGates.end(), gate) == kGates.end())
+      return InvalidArgument("there is no gate '{}'; there are: {}", gate, fmt::join(kGates, ", "));
+  if (options.memory_mib < 1)
+    return InvalidArgument("--memory is at least 1 (MiB), got {}", options.memory_mib);
+  return check_labels(options);
+}
+
+Status open_executors(const CompareOptions& options, CompareSetup& setup) {
+  auto ref = make_executor(options.ref);
+  if (!ref.ok()) return ref.status().at("--ref");
+  auto on = make_executor(options.on);
+  if (!on.ok()) return on.status().at("--on");
+  setup.ref = std::move(*ref);
+  setup.on = std::move(*on);
+  return {};
+}
+
+// What rounds the results, as far as it is known: the coarser of the two sides.
+Status choose_storage(const CompareOptions& options, CompareSettings& settings) {
+  settings.factor = options.factor;
+  for (const std::string& gate : options.gates)  // 'map' is of whole models
+    if (gate != "map") settings.gates.push_back(gate);
+  DType storage = DType::kFloat32;
+  for (const std::string& address : {options.ref, options.on}) {
+    if (is_sim(address)) {
+      TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(address.substr(kSim.size())));
+      if (!device.arithmetic) continue;  // make_executor has refused it
+      if (device.arithmetic->storage != DType::kFloat32) storage = device.arithmetic->storage;
+      settings.ceiling =
+          std::max(largest_kept(*device.arithmetic, device.arithmetic->elementwise),
+                   largest_kept(*device.arithmetic, device.arithmetic->matmul_result));
+    } else if (address != "cpu") {
+      storage = DType::kFloat16;  // what NPUs compute in, unless --storage says otherwise
+    }
+  }
+  if (!options.storage.empty()) {
+    const auto given = dtype_from_string(options.storage);
+    if (!given.ok() ||
+        (*given != DType::kFloat16 && *given != DType::kBFloat16 && *given != DType::kFloat32))
+      return InvalidArgument("--storage is float16, bfloat16 or float32, got '{}'",
+                             options.storage);
+    storage = *given;
+  }
+  settings.storage = storage;
+  return {};
+}
+
+Status read_names(const CompareOptions& options, CompareSetup& setup) {
+  fs::path path = options.names;
+  if (path.empty()) {
+    path = options.candidate;
+    path.replace_extension(".passes.json");
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) return {};
+  }
+  TENONNX_ASSIGN_OR_RETURN(const Json json, read_json_file(path));
+  const JsonReader reader(json, path.string());
+  JsonReader names = reader;
+  if (reader.has("names")) {
+    TENONNX_ASSIGN_OR_RETURN(names, reader.at("names"));
+  }
+  TENONNX_ASSIGN_OR_RETURN(setup.names, name_record_from_json(names));
+  setup.names_file = path.filename().string();
+  return {};
+}
+
+Status load_models(const CompareOptions& options, CompareSetup& setup) {
+  const auto step = [&](std::string_view name) {
+    if (options.progress) options.progress(name, 0, 0);
+  };
+  step("load");
+  TENONNX_ASSIGN_OR_RETURN(setup.source, Model::load(options.reference));
+  setup.reference = setup.source.clone();
+  step("prepare");
+  TENONNX_ASSIGN_OR_RETURN(const auto passes, prepare_graph(setup.reference, options.preparation));
+  for (const PassReport& pass : passes)
+    setup.folded |= pass.name == "fold_constants" && pass.outcome.applied > 0;
+  setup.two_models = !options.candidate.empty();
+  if (!setup.two_models) return {};
+  TENONNX_ASSIGN_OR_RETURN(setup.other, Model::load(options.candidate));
+  // The simulated device folds whatever it loads: once, not once a window.
+  Preparation preparation = options.preparation;
+  preparation.fold_constants &= is_sim(options.on);
+  TENONNX_RETURN_IF_ERROR(prepare_graph(setup.other, preparation).status());
+  TENONNX_RETURN_IF_ERROR(check_same_inputs(setup.reference, setup.other));
+  return read_names(options, setup);
+}
+
+Status read_declared(const fs::path& path, CompareSetup& setup) {
+  TENONNX_ASSIGN_OR_RETURN(setup.contract, read_contract(path));
+  const auto notes = check_contract(setup.contract, setup.reference);
+  if (!notes.ok()) return notes.status().at(path.filename().string());
+  setup.contract_is_declared = true;
+  return {};
+}
+
+Status find_or_guess(const CompareOptions& options, CompareSetup& setup) {
+  if (const auto path = find_contract(options.reference)) return read_declared(*path, setup);
+  std::vector<std::string> assumed;
+  auto guessed = guess_contract(setup.reference, assumed);
+  if (guessed.ok()) {
+    if (!options.images.empty())
+      for (const std::string& line : assumed) setup.notes.push_back("contract guessed: " + line);
+    setup.contract = std::move(*guessed);
+    return {};
+  }
+  // Random values need no contract; a name that no input has leaves all of them in [0,1).
+  if (!options.images.empty()) return guessed.status();
+  setup.contract.image.name.clear();
+  return {};
+}
+
+Status open_inputs(const CompareOptions& options, CompareSetup& setup) {
+  if (!options.inputs.empty()) {
+    // The tensors are what they are; a contract adds the ranges that it declares.
+    if (const auto path = find_contract(options.reference)) {
+      const Status read = read_declared(*path, setup);
+      if (!read.ok()) setup.notes.push_back("no range is declared: " + read.message());
+    }
+    TENONNX_ASSIGN_OR_RETURN(setup.inputs,
+                             TensorInputs::from_files(options.inputs, setup.reference.inputs()));
+    return {};
+  }
+  TENONNX_RETURN_IF_ERROR(find_or_guess(options, setup));
+  if (!options.images.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(
+        InputSource source,
+        InputSource::from_images(options.images, setup.contract, options.max_images));
+    setup.inputs = TensorInputs::from_source(std::move(source));
+    return {};
+  }
+  TENONNX_ASSIGN_OR_RETURN(InputSource source,
+                           InputSource::random(setup.reference.inputs(), setup.contract,
+                                               options.random_inputs, options.seed));
+  setup.inputs = TensorInputs::from_source(std::move(source));
+  return {};
+}
+
+}  // namespace
+
+bool is_sim(std::string_view address) { return address.starts_with(kSim); }
+
+Result<CompareSetup> set_up_comparison(const CompareOptions& options) {
+  TENONNX_RETURN_IF_ERROR(check_options(options));
+  CompareSetup setup;
+  TENONNX_RETURN_IF_ERROR(open_executors(options, setup));
+  TENONNX_RETURN_IF_ERROR(choose_storage(options, setup.settings));
+  TENONNX_RETURN_IF_ERROR(load_models(options, setup));
+  TENONNX_RETURN_IF_ERROR(open_inputs(options, setup));
+  return setup;
+}
+
+}  // namespace tenonnx
