@@ -4,15 +4,10 @@
 // `tenonnx deploy --force` over an existing package, killed with SIGKILL at random moments: every
 // time the package that stands there is the old one or the new one, whole.
 // TENONNX_KILLS sets the number of kills (20), TENONNX_KILL_SEED the moments.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -21,6 +16,7 @@
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "kill_child.h"
 #include "package/manifest.h"
 
 namespace tenonnx {
@@ -29,43 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-int number_of(const char* variable, int fallback) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? std::atoi(text) : fallback;
-}
-
 // Starts `tenonnx deploy` of the example onto `package`; `cut` is "none" or empty (the contract's).
 pid_t start_deploy(const fs::path& package, const std::string& cut) {
-  const std::string tool = TENONNX_TEST_BINARY_DIR "/bin/tenonnx";
-  std::vector<std::string> args = {tool,
-                                   "--quiet",
-                                   "deploy",
-                                   TENONNX_TEST_SOURCE_DIR "/examples/models/shapes_deimv2.onnx",
-                                   "--target",
-                                   "cpu",
-                                   "--force",
-                                   "-o",
-                                   package.string()};
+  std::vector<std::string> args = {
+      "--quiet",  "deploy",        TENONNX_TEST_SOURCE_DIR "/examples/models/shapes_deimv2.onnx",
+      "--target", "cpu",           "--force",
+      "-o",       package.string()};
   if (!cut.empty()) args.insert(args.end(), {"--cut", cut});
-  std::vector<char*> argv;
-  for (std::string& arg : args) argv.push_back(arg.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, tool.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(error, 0) << "cannot start " << tool;
-  return pid;
-}
-
-// The exit code, or -signal.
-int wait_for(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return start_tenonnx(std::move(args));
 }
 
 // Random inputs: exit code 3. Returns the manifest's hash.
