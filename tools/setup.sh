@@ -8,7 +8,7 @@
 #   test      also the Python of the tests
 #   check     also clang-format and clang-tidy
 #   aarch64   also the cross compiler, the arm64 libraries and qemu
-#   peers     also the simplifiers that tests with the label peers measure us against
+#   peers     also the tools that tests with the label peers measure us against
 #
 # The cache is ${TENONNX_CACHE:-$HOME/.cache/tenonnx}; every checkout on the machine shares it.
 set -euo pipefail
@@ -231,7 +231,7 @@ for task in "${tasks[@]}"; do
       step "$logs/onnxruntime.log" "fetching ONNX Runtime $ORT_VERSION" fetch_onnxruntime "$arch" ;;
     onnx) step "$logs/onnx.log" "building onnx $ONNX_VERSION" build_onnx "$arch" ;;
     python) step "$logs/python.log" "installing the Python packages of the tests" make_venv test ;;
-    peers) step "$logs/peers.log" "installing the simplifiers that we are measured against" make_venv peers ;;
+    peers) step "$logs/peers.log" "installing the tools that we are measured against" make_venv peers ;;
     *) "$task" ;;
   esac
 done
