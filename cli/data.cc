@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/wording.h"
 #include "command.h"
 #include "pipeline/dataset.h"
 
@@ -34,8 +35,8 @@ RunCommand setup_data(CLI::App& app, const Globals& globals) {
                   {"images", options->count},
                   {"directory", options->out.string()},
                   {"annotations", labels}},
-                 fmt::format("{} image{} in '{}', labels in '{}'", options->count,
-                             options->count == 1 ? "" : "s", options->out.string(), labels));
+                 fmt::format("{} in '{}', labels in '{}'", counted(options->count, "image"),
+                             options->out.string(), labels));
     return static_cast<int>(kExitPassed);
   };
 }

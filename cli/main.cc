@@ -6,11 +6,15 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/wording.h"
 #include "command.h"
 #include "standard_streams.h"
 
@@ -48,6 +52,24 @@ void connect_log(const Globals& globals) {
         break;
     }
   });
+}
+
+// Descriptions begin in one column; what does not fit into a line goes on there.
+void print_help(const std::string& help) {
+  constexpr std::size_t kDescriptions = 30;  // CLI11's column_width
+  std::string out;
+  for (std::size_t begin = 0; begin < help.size();) {
+    const std::size_t end = std::min(help.find('\n', begin), help.size());
+    const std::string line = help.substr(begin, end - begin);
+    const bool described = line.starts_with("  ") && line.size() > kDescriptions &&
+                           line[kDescriptions - 1] == ' ' && line[kDescriptions] != ' ';
+    out += described ? line.substr(0, kDescriptions) +
+                           in_column(std::string_view(line).substr(kDescriptions), kDescriptions)
+                     : wrapped(line);
+    out += '\n';
+    begin = end + 1;
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
 struct Registered {
@@ -99,8 +121,9 @@ int run_main(int argc, char** argv) {
     return code;
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
+  } catch (const CLI::CallForHelp&) {
+    print_help(app.help());
+    return kExitPassed;
   } catch (const CLI::CallForAllHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "base/wording.h"
 #include "command.h"
 
 namespace tenonnx::cli {
@@ -55,7 +56,9 @@ std::string describe_progress(std::int64_t done, std::int64_t total, double seco
 
 int fail(const Status& status) {
   close_progress_line();
-  fmt::print(stderr, "tenonnx: error: {}\n", status.message());
+  const std::string line = fmt::format("tenonnx: error: {}", status.message());
+  // A log has one line for one error.
+  fmt::print(stderr, "{}\n", isatty(STDERR_FILENO) != 0 ? wrapped(line) : line);
   return kExitBadInput;
 }
 
@@ -67,7 +70,7 @@ int exit_code_of(std::string_view verdict) {
 
 void print_result(const Globals& globals, const Json& json, const std::string& text) {
   close_progress_line();
-  const std::string out = globals.json ? dump_json(json) : text;
+  const std::string out = globals.json ? dump_json(json) : wrapped(text);
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (out.empty() || out.back() != '\n') std::fputc('\n', stdout);
   std::fflush(stdout);

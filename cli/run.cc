@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/wording.h"
 #include "command.h"
 #include "options.h"
 #include "pipeline/run_images.h"
@@ -41,8 +42,8 @@ std::string describe(const RunResult& result) {
   std::size_t total = 0;
   for (const ImageDetections& image : result.images) {
     total += image.detections.size();
-    text += fmt::format("{}: {}x{}, {} detection{}\n", image.name, image.width, image.height,
-                        image.detections.size(), image.detections.size() == 1 ? "" : "s");
+    text += fmt::format("{}: {}x{}, {}\n", image.name, image.width, image.height,
+                        counted(image.detections.size(), "detection"));
     if (result.images.size() > kListedImages) continue;
     for (const Detection& d : image.detections) {
       const auto label = static_cast<std::size_t>(d.label);
@@ -52,8 +53,8 @@ std::string describe(const RunResult& result) {
                           d.box.x0, d.box.y0, d.box.x1, d.box.y1);
     }
   }
-  text += fmt::format("{} image{}, {} detections with a score above {}\n", result.images.size(),
-                      result.images.size() == 1 ? "" : "s", total, result.score_threshold);
+  text += fmt::format("{}, {} with a score above {}\n", counted(result.images.size(), "image"),
+                      counted(total, "detection"), result.score_threshold);
   text += fmt::format("detections    {}\nCOCO results  {} (image ids: {})\n",
                       result.detections_file.string(), result.coco_file.string(), result.image_ids);
   if (!result.drawn_directory.empty())

@@ -68,6 +68,34 @@ std::size_t screen_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+std::string in_column(std::string_view text, std::size_t column, std::size_t columns) {
+  std::string out;
+  std::size_t width = column;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (begin > 0 && width + 1 + screen_width(word) > columns) {
+      out += '\n' + std::string(column, ' ');
+      width = column;
+    } else if (begin > 0) {
+      out += ' ';
+      ++width;
+    }
+    out += word;
+    width += screen_width(word);
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string shortened(std::string_view name, std::size_t width) {
+  constexpr std::string_view kDots = "...";
+  if (name.size() <= width || width <= kDots.size()) return std::string(name);
+  std::size_t begin = name.size() - (width - kDots.size());
+  while (begin < name.size() && (name[begin] & 0xC0) == 0x80) ++begin;
+  return fmt::format("{}{}", kDots, name.substr(begin));
+}
+
 std::string wrapped(std::string_view text, std::size_t columns) {
   std::string out;
   while (!text.empty()) {

@@ -30,4 +30,12 @@ std::size_t screen_width(std::string_view text);
 // (a path, a name) sticks out, and a command to be copied ("next: tenonnx run ...") stays whole.
 std::string wrapped(std::string_view text, std::size_t columns = kScreenColumns);
 
+// `text` as a column that begins at `column`: what does not fit goes on below its beginning.
+std::string in_column(std::string_view text, std::size_t column,
+                      std::size_t columns = kScreenColumns);
+
+// "...end of the name" where it has more than `width` bytes: a tensor's scopes come first, and the
+// end says more. A UTF-8 character is not cut apart.
+std::string shortened(std::string_view name, std::size_t width);
+
 }  // namespace tenonnx

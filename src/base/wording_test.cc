@@ -41,6 +41,19 @@ TEST(Wording, ACommandToBeCopiedStaysWhole) {
   EXPECT_EQ(wrapped("do not use: tenonnx run", 12), "do not use:\n  tenonnx\n  run");
 }
 
+TEST(Wording, AColumnGoesOnBelowItself) {
+  EXPECT_EQ(in_column("one two three", 4, 12), "one two\n    three");
+  EXPECT_EQ(in_column("one two", 4, 12), "one two");
+  EXPECT_EQ(in_column("", 4, 12), "");
+}
+
+TEST(Wording, ShortensNamesFromTheFront) {
+  EXPECT_EQ(shortened("/model/decoder/Mul", 18), "/model/decoder/Mul");
+  EXPECT_EQ(shortened("/model/decoder/Mul", 10), "...der/Mul");
+  EXPECT_EQ(shortened("xxxxxxä", 4), "...");  // no half of a character
+  EXPECT_EQ(shortened("xxxxxxä", 5), "...ä");
+}
+
 TEST(Wording, CountsCharactersNotBytes) {
   EXPECT_EQ(screen_width("Größe"), 5u);
   EXPECT_EQ(wrapped("Größe äöü", 9), "Größe äöü");

@@ -139,9 +139,9 @@ TEST_F(BenchPackageTest, TextIsATable) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   const std::string text = to_text(*result);
   for (const char* part :
-       {"verdict PASS", "5 runs after a first run and 1 warm-up runs", "P50 [95 % interval]",
+       {"verdict PASS", "5 runs after a first run and 1 warm-up run", "P50 [95 %]",
         "encoder on cpu", "end to end", "post_process", "start-up: package check",
-        "768 bytes in 1 tensors (feature_0)", "need not add up"})
+        "768 bytes in 1 tensor (feature_0)", "need not add up"})
     EXPECT_THAT(text, HasSubstr(part));
   EXPECT_THAT(text, testing::Not(HasSubstr(" \n")));
 }

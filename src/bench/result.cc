@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/wording.h"
 #include "bench/bench.h"
 
 namespace tenonnx {
@@ -60,21 +61,27 @@ Json forward_json(const BenchResult& result) {
   return json;
 }
 
-// "12.345 [12.301, 12.402]"
+// Microseconds matter below ten milliseconds, and above it five digits are more than a clock gives.
+std::string milliseconds(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0);
+}
+
+// "12.35 [12.30, 12.40]"
 std::string cell(const ConfidenceInterval& interval) {
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", interval.estimate, interval.low, interval.high);
+  return fmt::format("{} [{}, {}]", milliseconds(interval.estimate), milliseconds(interval.low),
+                     milliseconds(interval.high));
 }
 
 // One line of the table; the last column is empty below 500 runs.
 void add_line(std::string& text, std::string_view name, std::string_view min, std::string_view p50,
               std::string_view p95, std::string_view p99) {
-  std::string line = fmt::format("{:<34} {:>10}  {:<32} {:<32} {}", name, min, p50, p95, p99);
+  std::string line = fmt::format("{:<27} {:>6}  {:<20}  {:<20}  {}", name, min, p50, p95, p99);
   line.erase(line.find_last_not_of(' ') + 1);
   text += line + "\n";
 }
 
 void add_row(std::string& text, const std::string& name, const LatencySummary& summary) {
-  add_line(text, name, fmt::format("{:.3f}", summary.min), cell(summary.p50), cell(summary.p95),
+  add_line(text, name, milliseconds(summary.min), cell(summary.p50), cell(summary.p95),
            summary.p99 ? cell(*summary.p99) : "");
 }
 
@@ -122,17 +129,19 @@ Json to_json(const BenchResult& result) {
 
 std::string to_text(const BenchResult& result) {
   std::string text = fmt::format(
-      "{} (target {}, verdict {})\n{} runs after a first run and {} warm-up runs, image {}\n"
-      "onnxruntime {}, {}, {} intra-op threads, spinning {}, governor {}, load average {}\n\n",
-      result.package, result.target, result.verdict, result.runs, result.warm_up, result.image,
-      fact_of(result.facts, "onnxruntime"), fact_of(result.facts, "cpu"),
-      result.scheduling.intra_op_threads == 0 ? "default"
-                                              : std::to_string(result.scheduling.intra_op_threads),
+      "{} (target {}, verdict {})\n{} after a first run and {}, image {}\n"
+      "onnxruntime {}, {}, {}, spinning {}, governor {}, load average {}\n\n",
+      result.package, result.target, result.verdict, counted(result.runs, "run"),
+      counted(result.warm_up, "warm-up run"), result.image, fact_of(result.facts, "onnxruntime"),
+      fact_of(result.facts, "cpu"),
+      result.scheduling.intra_op_threads == 0
+          ? "default intra-op threads"
+          : counted(result.scheduling.intra_op_threads, "intra-op thread"),
       result.scheduling.spinning ? "on" : "off", fact_of(result.facts, "governor"),
       fact_of(result.facts, "load average"));
   const int percent = static_cast<int>(std::lround(result.forward.p50.options.level * 100));
   const auto heading = [percent](const char* name) {
-    return fmt::format("{} [{} % interval]", name, percent);
+    return fmt::format("{} [{} %]", name, percent);
   };
   add_line(text, "milliseconds", "min", heading("P50"), heading("P95"),
            result.forward.p99 ? heading("P99") : "");
@@ -140,7 +149,7 @@ std::string to_text(const BenchResult& result) {
   for (const SegmentTiming& segment : result.segments)
     add_row(text, fmt::format("  {} on {}", segment.name, segment.executor), segment.latency);
   for (const BoundaryTiming& boundary : result.boundaries) {
-    add_row(text, fmt::format("  one copy {} -> {} *", boundary.from, boundary.to), boundary.copy);
+    add_row(text, fmt::format("  copy {} -> {} *", boundary.from, boundary.to), boundary.copy);
   }
   add_row(text, "end to end", result.end_to_end);
   for (const StageTiming& stage : result.stages) add_row(text, "  " + stage.name, stage.latency);
@@ -152,13 +161,15 @@ std::string to_text(const BenchResult& result) {
   text += fmt::format(", first forward {:.1f}; pipeline init {:.1f}, first image {:.1f}\n",
                       result.first_forward_ms, result.pipeline_init_ms, result.first_end_to_end_ms);
   for (const BoundaryTiming& boundary : result.boundaries) {
-    text +=
-        fmt::format("boundary {} -> {}: {} bytes in {} tensors ({})\n", boundary.from, boundary.to,
-                    boundary.bytes, boundary.tensors.size(), joined(boundary.tensors));
+    text += fmt::format("boundary {} -> {}: {} in {} ({})\n", boundary.from, boundary.to,
+                        counted(boundary.bytes, "byte"), counted(boundary.tensors.size(), "tensor"),
+                        joined(boundary.tensors));
   }
   text += fmt::format("\nforward: {}\nend to end: {}\n* not inside either: {}\n", kForwardScope,
                       kEndToEndScope, kCopyScope);
-  for (const std::string& note : result.notes) text += note + "\n";
+  text += fmt::format("[{} %]: confidence interval of the percentile\n", percent);
+  if (!result.notes.empty()) text += "\n";
+  for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
   return text;
 }
 

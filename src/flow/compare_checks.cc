@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/compare_windows.h"
 
 namespace tenonnx {
@@ -309,8 +310,8 @@ std::vector<const ComparedTensor*> CompareResult::worst() const {
 }
 
 std::string coverage(const CompareResult& result) {
-  std::string out = fmt::format("compared {} of {} tensors", result.count(TensorState::kCompared),
-                                result.tensors.size());
+  std::string out = fmt::format("compared {} of {}", result.count(TensorState::kCompared),
+                                counted(result.tensors.size(), "tensor"));
   if (const auto fused = result.count(TensorState::kFused))
     out += fmt::format(", {} fused away", fused);
   if (const auto n = result.count(TensorState::kNotRecorded))

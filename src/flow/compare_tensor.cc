@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "metrics/named_gates.h"
 
 namespace tenonnx {
@@ -125,8 +126,8 @@ void judge_integers(TensorComparison& tensor, const std::string& name,
   tensor.check =
       make_check(fmt::format("{}: elements that differ", name), differing, Comparison::kAtMost,
                  {settings.factor * floor,
-                  fmt::format("{:g} x the {} elements that {} turns over", settings.factor,
-                              tensor.path_differing,
+                  fmt::format("{:g} x the {} that {} turns over", settings.factor,
+                              counted(tensor.path_differing, "element"),
                               tensor.path.origin.empty() ? "rounding" : tensor.path.origin)});
 }
 
@@ -134,14 +135,14 @@ std::string notes_of(const TensorComparison& tensor) {
   std::string note;
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
   if (tensor.saturation.saturated > 0)
-    add(fmt::format("{} of {} elements saturated: the reference reaches {:.6g}",
-                    tensor.saturation.saturated, tensor.error.count, tensor.saturation.max_abs));
+    add(fmt::format("{} of {} saturated: the reference reaches {:.6g}", tensor.saturation.saturated,
+                    counted(tensor.error.count, "element"), tensor.saturation.max_abs));
   else if (tensor.saturation.beyond > 0)
-    add(fmt::format("{} elements beyond the storage type, up to {:.6g}", tensor.saturation.beyond,
-                    tensor.saturation.max_abs));
+    add(fmt::format("{} beyond the storage type, up to {:.6g}",
+                    counted(tensor.saturation.beyond, "element"), tensor.saturation.max_abs));
   if (tensor.non_finite.saturated > 0)
-    add(fmt::format("{} elements that are Inf in the reference are the end of the storage type",
-                    tensor.non_finite.saturated));
+    add(fmt::format("the end of the storage type where the reference is Inf: {}",
+                    counted(tensor.non_finite.saturated, "element")));
   return note;
 }
 

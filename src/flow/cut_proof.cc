@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "base/wording.h"
 
 namespace tenonnx {
 
@@ -82,7 +83,7 @@ Status CutProof::explain(const ReferenceInput& input, const Observation& whole,
 }
 
 std::vector<Check> CutProof::checks() const {
-  const std::string over = fmt::format("over {} input{}", inputs_, inputs_ == 1 ? "" : "s");
+  const std::string over = fmt::format("over {}", counted(inputs_, "input"));
   if (inputs_ == 0) return {inconclusive_check(title_ + ": differing elements", "no input ran")};
   if (at_default_.elements == 0)
     return {make_check(title_ + ": differing elements", 0, Comparison::kAtMost,
@@ -93,9 +94,10 @@ std::vector<Check> CutProof::checks() const {
       static_cast<double>(at_disabled_.elements), Comparison::kAtMost,
       {0, "identical element by element"},
       at_disabled_.elements == 0
-          ? fmt::format("a fusion crosses the cut: at the default level {} elements differ, first "
-                        "in '{}', in {} of {} inputs",
-                        at_default_.elements, at_default_.first, explained_inputs_, inputs_)
+          ? fmt::format(
+                "a fusion crosses the cut: at the default level {}, first in '{}', in {} of {}",
+                counted(at_default_.elements, "element differs", "elements differ"),
+                at_default_.first, explained_inputs_, counted(inputs_, "input"))
           : fmt::format("first in '{}'", at_disabled_.first))};
   if (at_disabled_.elements > 0) return out;  // the cut is wrong; nothing else says more
   for (const auto& [name, level] : levels_)

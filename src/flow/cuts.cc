@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "cut/data_flow.h"
 #include "cut/sites.h"
 #include "flow/result_text.h"
@@ -25,23 +26,11 @@ std::string grouped(std::int64_t number) {
   return out;
 }
 
-std::string counted(std::size_t count, std::string_view one, std::string_view more = "") {
-  const std::string_view name = count == 1 || more.empty() ? one : more;
-  return fmt::format("{} {}{}", count, name, count == 1 || !more.empty() ? "" : "s");
-}
-
 std::string spell_size(std::int64_t bytes) {
   return bytes < 0 ? "not known" : spell_bytes(static_cast<std::uint64_t>(bytes));
 }
 
-constexpr std::size_t kColumns = 100;   // of the table
 constexpr std::size_t kLeastName = 12;  // of them for a name, whatever the figures take
-
-// The end of a name says more than its beginning: scopes come first.
-std::string shortened(const std::string& name, std::size_t width) {
-  if (name.size() <= width) return name;
-  return fmt::format("...{}", name.substr(name.size() - (width - 3)));
-}
 
 Json description_json(const CutCandidate& candidate) {
   Json out = to_json(candidate.cut);
@@ -113,7 +102,8 @@ std::string describe(const CutDescription& cut) {
   for (const TensorInfo& info : cut.tensors) types.insert(std::string(to_string(info.dtype)));
   const std::string size = cut.elements < 0
                                ? counted(cut.tensors.size(), "tensor") + " whose size is not known"
-                               : fmt::format("{} elements, {} in {}", grouped(cut.elements),
+                               : fmt::format("{} {}, {} in {}", grouped(cut.elements),
+                                             cut.elements == 1 ? "element" : "elements",
                                              spell_size(cut.bytes), fmt::join(types, " and "));
   return fmt::format("{}; behind it {}, {}, {}, {}", size,
                      counted(cut.sampling_behind, "sampling site"),
@@ -148,7 +138,7 @@ std::string describe(const CutList& list) {
     end = figures.find('\n', begin);
     used = std::max(used, end - begin);
   }
-  const std::size_t width = kColumns - std::min(used + 2, kColumns - kLeastName);
+  const std::size_t width = kScreenColumns - std::min(used + 2, kScreenColumns - kLeastName);
   rows[0].emplace_back("tensors");
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto& tensors = list.found.candidates[i - 1].cut.tensors;

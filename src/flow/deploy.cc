@@ -9,6 +9,7 @@
 #include "adapters/address.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/cuts.h"
@@ -254,7 +255,7 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   manifest.versions = proof.versions;
   manifest.versions.emplace_back(fmt::format("target file {}", device.name), device.sha256);
   manifest.settings = settings_of(options, source, result);
-  manifest.stages = {{"export", "ok", fmt::format("{} segment files", manifest.segments.size())},
+  manifest.stages = {{"export", "ok", counted(manifest.segments.size(), "segment file")},
                      {"build", "ok", executors_of(manifest.segments)}};
   for (const StageStatus& stage : proof.stages) manifest.stages.push_back(stage);
   manifest.checks = to_json(std::span<const Check>(proof.checks));

@@ -3,6 +3,7 @@
 //
 // A deploy's result, as JSON and for people.
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/deploy.h"
 #include "flow/result_text.h"
 
@@ -14,7 +15,7 @@ std::string placement_of(const Proof& proof, const std::string& segment) {
     if (one.segment != segment) continue;
     std::vector<std::string> out;
     for (const auto& [provider, nodes] : one.providers)
-      out.push_back(fmt::format("{} nodes {}on {}", nodes,
+      out.push_back(fmt::format("{} {}on {}", counted(nodes, "node"),
                                 one.executor.starts_with("sim:") ? "simulated " : "", provider));
     return fmt::format("{}", fmt::join(out, ", "));
   }

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "pipeline/image_file.h"
 
 namespace tenonnx {
@@ -71,9 +72,8 @@ fs::path InputSource::folder() const {
 }
 
 std::string InputSource::description() const {
-  if (random_) return fmt::format("{} random inputs (seed {})", count_, seed_);
-  return fmt::format("{} image{} of '{}'", files_.size(), files_.size() == 1 ? "" : "s",
-                     folder().filename().string());
+  if (random_) return fmt::format("{} (seed {})", counted(count_, "random input"), seed_);
+  return fmt::format("{} of '{}'", counted(files_.size(), "image"), folder().filename().string());
 }
 
 Result<ReferenceInput> InputSource::load(std::size_t index) const {

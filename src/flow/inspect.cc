@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/split.h"
 #include "model/shapes.h"
 #include "passes/runner.h"
@@ -50,8 +51,8 @@ void describe_list(std::string_view title, const std::vector<Item>& items, Line 
 }
 
 std::string describe_range(const ConstantRange& range) {
-  return fmt::format("{}: {} element{}, range {:.6g} to {:.6g}", range.name, range.count,
-                     range.count == 1 ? "" : "s", range.min, range.max);
+  return fmt::format("{}: {}, range {:.6g} to {:.6g}", range.name, counted(range.count, "element"),
+                     range.min, range.max);
 }
 
 std::string describe_operators(const Inspection& found) {
@@ -62,7 +63,7 @@ std::string describe_operators(const Inspection& found) {
   std::string line;
   for (std::size_t i = 0; i < std::min(counts.size(), kListed); ++i)
     line += fmt::format("{}{} {}", i ? ", " : "", counts[i].first, counts[i].second);
-  if (counts.size() > kListed) line += fmt::format(", {} more types", counts.size() - kListed);
+  if (counts.size() > kListed) line += fmt::format(", {}", counted(counts.size() - kListed, "more type"));
   return line;
 }
 
@@ -145,18 +146,17 @@ std::string describe(const InspectReport& report) {
   std::string opsets;
   for (const auto& [domain, opset] : f.opsets)
     opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain, opset);
-  std::string text =
-      fmt::format("{}  {}\n  IR {}, opset {}; {} nodes, {} parameters, made by {}\n", report.model,
-                  spell_bytes(f.file_bytes + f.external_bytes), f.ir_version, opsets, f.nodes,
-                  f.parameters, f.producer.empty() ? "unknown" : f.producer);
+  std::string text = fmt::format("{}  {}\n  IR {}, opset {}; {}, {}, made by {}\n", report.model,
+                                 spell_bytes(f.file_bytes + f.external_bytes), f.ir_version, opsets,
+                                 counted(f.nodes, "node"), counted(f.parameters, "parameter"),
+                                 f.producer.empty() ? "unknown" : f.producer);
   text += fmt::format("  operators: {}\n", describe_operators(f));
   if (report.nodes_after_folding && *report.nodes_after_folding < f.nodes)
-    text +=
-        fmt::format("  {} nodes are left when constants and shapes are folded, as deploy does\n",
-                    *report.nodes_after_folding);
+    text += fmt::format("  {} left when constants and shapes are folded, as deploy does\n",
+                        counted(*report.nodes_after_folding, "node is", "nodes are"));
   if (!f.external_files.empty())
-    text += fmt::format("  external data: {} in {} file(s)\n", spell_bytes(f.external_bytes),
-                        f.external_files.size());
+    text += fmt::format("  external data: {} in {}\n", spell_bytes(f.external_bytes),
+                        counted(f.external_files.size(), "file"));
   if (f.has_metadata)
     text += "  the exporter left doc strings or metadata; what tenonnx writes drops them\n";
   describe_io("inputs", f.inputs, text);

@@ -5,31 +5,29 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "base/wording.h"
 
 namespace tenonnx {
-namespace {
-
-// Characters on the screen, not bytes: names may hold any UTF-8.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-}  // namespace
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i >= widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], width_of(row[i]));
+      widths[i] = std::max(widths[i], screen_width(row[i]));
     }
+  // The last column goes on below itself where the line ends, unless that is a strip.
+  constexpr std::size_t kLeastColumn = 24;
+  std::size_t last = indent.size();
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) last += widths[i] + 2;
+  const bool wraps = last + kLeastColumn <= kScreenColumns;
   std::string out;
   for (const auto& row : rows) {
     std::string line(indent);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      line.append(widths[i] - width_of(row[i]) + 2, ' ');
+      const bool goes_on = wraps && i > 0 && i + 1 == widths.size();
+      line += goes_on ? in_column(row[i], last) : row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - screen_width(row[i]) + 2, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
@@ -45,7 +43,7 @@ std::string checks_table(std::span<const Check> checks) {
     const bool measured = check.value == check.value;
     const bool passed = check.verdict == Verdict::kPass;
     std::string mark;
-    if (!check.limit.origin.empty()) {
+    if (!check.limit.origin.empty() && check.limit.origin != "none") {
       auto found = std::find(origins.begin(), origins.end(), check.limit.origin);
       if (found == origins.end()) found = origins.insert(origins.end(), check.limit.origin);
       mark = fmt::format("[{}]", found - origins.begin() + 1);
@@ -57,6 +55,17 @@ std::string checks_table(std::span<const Check> checks) {
     if (!passed && !check.note.empty())
       notes += fmt::format("  {}: {}: {}\n", to_string(check.verdict), check.name, check.note);
   }
+  // What a tensor's name may take of a line: the other columns come first.
+  std::size_t others = 0;
+  for (std::size_t column = 1; column < rows[0].size(); ++column) {
+    std::size_t width = 0;
+    for (const auto& row : rows) width = std::max(width, screen_width(row[column]));
+    others += width + 2;
+  }
+  constexpr std::size_t kIndent = 2, kLeastName = 24;
+  const std::size_t room =
+      std::max(kLeastName, kScreenColumns - std::min(kScreenColumns, others + kIndent));
+  for (auto& row : rows) row[0] = shortened(row[0], room);
   std::string out = aligned(rows, "  ");
   for (std::size_t i = 0; i < origins.size(); ++i)
     out += fmt::format("  [{}] {}\n", i + 1, origins[i]);
@@ -83,9 +92,9 @@ std::string task_text(const Proof& proof) {
   if (proof.precision && proof.precision->reference.ap < 0)
     out += "  mAP is not defined: the labels have no box in these images\n";
   else if (proof.precision)
-    out += fmt::format("  mAP {:.3f} whole, {:.3f} package ({} labelled image{})\n",
-                       proof.precision->reference.ap, proof.precision->candidate.ap,
-                       proof.labelled_images, proof.labelled_images == 1 ? "" : "s");
+    out += fmt::format("  mAP {:.3f} whole, {:.3f} package ({})\n", proof.precision->reference.ap,
+                       proof.precision->candidate.ap,
+                       counted(proof.labelled_images, "labelled image"));
   if (proof.task.images == 0) return out;
   const Coverage covered = coverage(proof.task, proof.classes);
   out += fmt::format("  over {}\n", covered.over);

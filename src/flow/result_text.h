@@ -20,7 +20,7 @@ std::string checks_table(std::span<const Check> checks);
 std::string findings_text(const Proof& proof);
 
 // Rows of equal columns, aligned to the left, two spaces apart; an empty last column leaves no
-// blanks.
+// blanks. What does not fit into kScreenColumns goes on below the last column's beginning.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent);
 
 // "mAP 0.840 whole, 0.839 package (20 labelled images)" and what the verdict is over; with a

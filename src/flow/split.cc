@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/cuts.h"
 #include "model/extract.h"
 
@@ -182,7 +183,7 @@ Json to_json(const SplitReport& report) {
 std::string spell_bytes(std::uint64_t bytes) {
   if (bytes >= 1u << 20) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1u << 20));
   if (bytes >= 1u << 10) return fmt::format("{:.0f} KiB", static_cast<double>(bytes) / (1u << 10));
-  return fmt::format("{} bytes", bytes);
+  return counted(bytes, "byte");
 }
 
 std::string describe(const SplitReport& report) {

@@ -7,6 +7,7 @@
 
 #include "base/npy.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "ort/inputs.h"
 
 namespace tenonnx {
@@ -98,7 +99,7 @@ std::string TensorInputs::description() const {
   if (source_) return source_->description();
   if (npy_) return fmt::format("1 input of .npy files in '{}'", path_.filename().string());
   if (files_.size() == 1) return fmt::format("'{}'", files_.front().filename().string());
-  return fmt::format("{} .npz files of '{}'", files_.size(), path_.filename().string());
+  return fmt::format("{} of '{}'", counted(files_.size(), ".npz file"), path_.filename().string());
 }
 
 Result<TensorMap> TensorInputs::read(std::size_t index) const {

@@ -8,6 +8,7 @@
 
 #include "base/npy.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/deploy.h"
@@ -208,9 +209,9 @@ Json to_json(const VerifyResult& result) {
 
 std::string describe(const VerifyResult& result) {
   const Manifest& manifest = result.manifest;
-  std::string out =
-      fmt::format("{}: {}\n\n  {} files as the manifest says; segments load and run\n",
-                  result.package.string(), to_string(result.verdict), manifest.files.size());
+  std::string out = fmt::format("{}: {}\n\n  {} as the manifest says; segments load and run\n",
+                                result.package.string(), to_string(result.verdict),
+                                counted(manifest.files.size(), "file"));
   std::vector<std::vector<std::string>> rows;
   for (const Segment& segment : manifest.segments)
     rows.push_back({segment.name, segment.executor, segment.file});

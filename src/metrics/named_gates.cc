@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "metrics/elements.h"
 #include "metrics/signal.h"
 #include "metrics/tensor_error.h"
@@ -74,7 +75,7 @@ Result<Check> psnr_gate(std::string_view name, const Tensor& reference, const Te
   std::string note;
   if (error.broken > 0) {
     value = -std::numeric_limits<double>::infinity();
-    note = fmt::format("{} elements are Inf or NaN", error.broken);
+    note = fmt::format("Inf or NaN in {}", counted(error.broken, "element"));
   }
   return make_check(
       title, value, Comparison::kAtLeast,

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "base/wording.h"
 
 namespace tenonnx {
 namespace {
@@ -121,7 +122,8 @@ void TaskSummary::add_image(std::string_view image, std::span<const Detection> r
                      describe(candidate[static_cast<std::size_t>(i)])));
   }
   if (m.candidate_nonfinite > 0)
-    find(fmt::format("{} detections of the candidate hold Inf or NaN", m.candidate_nonfinite));
+    find(fmt::format("Inf or NaN in {} of the candidate",
+                     counted(m.candidate_nonfinite, "detection")));
   if (m.top_class == TopClass::kNearTie) ++top_class_near_ties;
   if (m.top_class == TopClass::kDiffers) {
     ++top_class_differs;
@@ -166,7 +168,7 @@ std::vector<Check> task_checks(const TaskSummary& s, const TaskGates& gates) {
   if (gates.same_top_class) {
     std::string note;
     if (s.top_class_near_ties > 0) {
-      note = fmt::format("{} near ties were turned over and do not count", s.top_class_near_ties);
+      note = fmt::format("not counted: {} turned over", counted(s.top_class_near_ties, "near tie"));
     }
     checks.push_back(
         count_check("images whose top class differs", s.top_class_differs, gate, note));
@@ -200,7 +202,7 @@ std::optional<Check> feature_check(std::string_view tensor, const TensorError& e
 Coverage coverage(const TaskSummary& s, std::span<const std::string> classes) {
   Coverage c;
   if (s.labels.empty()) {
-    c.over = fmt::format("{} images without a box above {:g}", s.images, s.confidence);
+    c.over = fmt::format("{} without a box above {:g}", counted(s.images, "image"), s.confidence);
     c.not_covered.push_back("detections: the reference found nothing in these images");
     return c;
   }
@@ -209,11 +211,12 @@ Coverage coverage(const TaskSummary& s, std::span<const std::string> classes) {
     const bool named = label >= 0 && static_cast<std::size_t>(label) < classes.size();
     seen.push_back(named ? classes[static_cast<std::size_t>(label)] : fmt::format("{}", label));
   }
-  c.over = fmt::format("{} images, {} of them with boxes; {} matched boxes of classes {}", s.images,
-                       s.images_with_boxes, s.matched, fmt::join(seen, ", "));
+  c.over = fmt::format("{}, {} of them with boxes; {} of {} {}", counted(s.images, "image"),
+                       s.images_with_boxes, counted(s.matched, "matched box", "matched boxes"),
+                       seen.size() == 1 ? "class" : "classes", fmt::join(seen, ", "));
   if (s.max_boxes_in_image < Coverage::kCrowdedScene) {
-    c.not_covered.push_back(
-        fmt::format("crowded scenes (at most {} boxes in an image)", s.max_boxes_in_image));
+    c.not_covered.push_back(fmt::format("crowded scenes (at most {} in an image)",
+                                        counted(s.max_boxes_in_image, "box", "boxes")));
   }
   c.not_covered.push_back(fmt::format(
       "low confidence (boxes below {:g} are not compared; {} of {} score below {:g})", s.confidence,
@@ -222,8 +225,8 @@ Coverage coverage(const TaskSummary& s, std::span<const std::string> classes) {
     c.not_covered.push_back("class confusion (one class was seen)");
   } else {
     c.not_covered.push_back(
-        fmt::format("class confusion ({} boxes overlap one of another class by IoU 0.5 or more)",
-                    s.overlapping_classes));
+        fmt::format("class confusion ({} of another class by IoU 0.5 or more)",
+                    counted(s.overlapping_classes, "box overlaps one", "boxes overlap one")));
   }
   return c;
 }

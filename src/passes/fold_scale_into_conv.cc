@@ -22,6 +22,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "passes/conv_fold.h"
 #include "passes/gelu_pattern.h"
 #include "passes/options.h"
@@ -132,7 +133,7 @@ Result<PassOutcome> fold_scale_into_conv(Model& model, const PassOptions& option
     r.replace(last, folded_node(r, conv, folded, before.end, behind.end));
     for (const int node : nodes)
       if (node != last) r.remove(node);
-    r.apply(i, fmt::format("{} nodes behind and {} before are folded in", behind.nodes.size(),
+    r.apply(i, fmt::format("folds in {} behind and {} before", counted(behind.nodes.size(), "node"),
                            before.nodes.size()));
   }));
   return r.finish();
