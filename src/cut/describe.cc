@@ -8,6 +8,7 @@
 
 #include "cut/data_flow.h"
 #include "cut/sites.h"
+#include "model/selects.h"
 
 namespace tenonnx {
 namespace {

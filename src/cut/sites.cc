@@ -8,6 +8,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "model/selects.h"
+
 namespace tenonnx {
 namespace {
 
@@ -51,12 +53,6 @@ bool has_bodies(const onnx::NodeProto& node) {
 }  // namespace
 
 bool is_grid_sample(const onnx::NodeProto& node) { return node.op_type() == "GridSample"; }
-
-bool is_selection(const onnx::NodeProto& node) {
-  static const Names kSelections = {"TopK",    "ArgMax", "ArgMin", "NonMaxSuppression",
-                                    "NonZero", "Unique"};
-  return (is_onnx(node) && kSelections.contains(node.op_type())) || named_like(node, "NMS");
-}
 
 bool is_normalization(const onnx::NodeProto& node) {
   static const Names kNormalizations = {"Softmax",

@@ -29,12 +29,10 @@ struct SamplingSite {
 // computed indices, and nodes whose bodies hold one of the former (all they read is data then).
 std::vector<SamplingSite> sampling_sites(const DataFlow& flow);
 
-// TopK, ArgMax, ArgMin, NonMaxSuppression, NonZero, Unique and operators of other domains named
-// like NMS. In order of DataFlow::nodes().
+// Nodes that select (model/selects.h), or that hold one in a body. In order of DataFlow::nodes().
 std::vector<int> selection_nodes(const DataFlow& flow);
 
 bool is_grid_sample(const onnx::NodeProto& node);
-bool is_selection(const onnx::NodeProto& node);
 // Softmax, LayerNormalization and their like, which divide by what they sum. Not
 // BatchNormalization, which is a constant factor.
 bool is_normalization(const onnx::NodeProto& node);

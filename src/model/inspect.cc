@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "model/graph.h"
+#include "model/selects.h"
 #include "model/shapes.h"
 #include "model/tensor_proto.h"
 
@@ -196,9 +197,7 @@ class Inspector {
       if (node.output_size() > 0) site.output = info(node.output(0));
       out_.grid_samples.push_back(std::move(site));
     }
-    static const std::set<std::string_view> kSelections = {
-        "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Unique"};
-    if (kSelections.contains(op))
+    if (is_selection(node))
       out_.selections.push_back(
           {name_of(node), op, op == "TopK" ? top_k(node) : "", info(node, 0)});
     if ((op == "Reshape" || op == "Expand") && node.input_size() > 1) baked(node);

@@ -19,8 +19,7 @@ struct GridSampleSite {
   TensorInfo input, grid, output;  // dtype kUndefined where the shape is not known
 };
 
-// TopK, ArgMax, ArgMin, NonMaxSuppression, NonZero, Unique: where a small error becomes a
-// permutation.
+// Where a small error becomes a permutation: model/selects.h.
 struct SelectionPoint {
   std::string node, op_type;
   std::string k;  // of TopK: "300", or "computed"; "" for the others
