@@ -9,6 +9,8 @@
 //                          where a contract says what the outputs mean and there are images, the
 //                          gates of a cpu re-export decide instead: past a selection rows change
 //                          places, which is no error
+//                          Where tensors inside are float16 or bfloat16, one rounding more of each
+//                          (storage_noise.h) is part of the floor, and of what those gates allow
 //   approximate            the task's gates of a part on a device, with images; else INCONCLUSIVE
 //
 // Random inputs: scores are nearly tied, so what is selected says nothing. An output of a graph

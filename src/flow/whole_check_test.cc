@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/whole_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <set>
+
+#include "adapters/sim.h"
+#include "base/half.h"
+#include "base/status.h"
+#include "base/temporary_directory.h"
+#include "contract/contract.h"
+#include "model/extract.h"
+#include "model/shapes.h"
+#include "model/tensor_proto.h"
+#include "passes/fixed_point.h"
+#include "passes/storage_noise.h"
+#include "passes/test_support.h"
+#include "pipeline/dataset.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const fs::path kExample = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
+
+TensorInputs random_inputs(const Model& model, std::size_t count = 1) {
+  auto source = InputSource::random(model.inputs(), Contract(), count, 1);
+  EXPECT_TRUE(source.ok()) << source.status().message();
+  return TensorInputs::from_source(std::move(source).value());
+}
+
+Tensor half_of(const Tensor& tensor) {
+  std::vector<std::uint16_t> values;
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    values.push_back(float_to_float16(tensor.data<float>()[i]));
+  return Tensor::from<std::uint16_t>(DType::kFloat16, tensor.shape(), values);
+}
+
+// The nodes of these types compute in float16: Casts around them, and between them none.
+Model with_float16_inside(const Model& source, const std::set<std::string>& types) {
+  Model model = source.clone();
+  const TensorInfos infos = infer_shapes(model);
+  onnx::GraphProto& graph = *model.mutable_proto().mutable_graph();
+  const auto is_float = [&](const std::string& name) {
+    const auto info = infos.find(name);
+    return info != infos.end() && info->second.dtype == DType::kFloat32;
+  };
+  std::map<std::string, std::string> half;
+  std::vector<onnx::NodeProto> nodes;
+  const auto cast = [&](const std::string& from, const std::string& to, int type) {
+    onnx::NodeProto& node = nodes.emplace_back();
+    node.set_op_type("Cast");
+    node.set_name(to + "_cast");
+    node.add_input(from);
+    node.add_output(to);
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name("to");
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(type);
+  };
+  const auto half_input = [&](const std::string& name) {
+    if (const auto known = half.find(name); known != half.end()) return known->second;
+    const std::string as_half = name + "_half";
+    if (const auto constant = model.constant(name); constant.ok()) {
+      *graph.add_initializer() = to_tensor_proto(half_of(*constant), as_half);
+    } else {
+      cast(name, as_half, onnx::TensorProto::FLOAT16);
+    }
+    return half[name] = as_half;
+  };
+  for (onnx::NodeProto node : graph.node()) {
+    if (!types.contains(node.op_type()) || !is_float(node.output(0))) {
+      nodes.push_back(node);
+      continue;
+    }
+    for (std::string& input : *node.mutable_input())
+      if (!input.empty() && is_float(input)) input = half_input(input);
+    const std::string output = node.output(0);
+    half[output] = output + "_half";
+    node.set_output(0, half[output]);
+    nodes.push_back(node);
+    cast(half[output], output, onnx::TensorProto::FLOAT);
+  }
+  graph.clear_node();
+  for (onnx::NodeProto& node : nodes) *graph.add_node() = std::move(node);
+  const std::vector<std::string> clean = {"eliminate_dead_nodes"};
+  EXPECT_TRUE(run_passes(model, clean, {}).ok());
+  return model;
+}
+
+Model optimized(const Model& source) {
+  Model model = source.clone();
+  FixedPointRequest request;
+  for (const PassInfo& pass : all_passes())
+    if (pass.stage == PassStage::kOptimize) request.passes.push_back(&pass);
+  const auto result = run_to_fixed_point(model, request);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return model;
+}
+
+WholeCheck check(const Model& before, const Model& after, const TensorInputs& inputs,
+                 const Contract* contract = nullptr) {
+  const auto result =
+      check_whole(before, after, PassClass::kAlgebraic, inputs, contract, LoadOptions());
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return result.ok() ? *result : WholeCheck();
+}
+
+std::string text_of(const WholeCheck& whole) {
+  std::string text;
+  for (const Check& check : whole.checks) text += to_text(check) + "\n";
+  return text;
+}
+
+// Scales the largest float16 constant, as a pass that folds wrongly would.
+void scale_largest_constant(Model& model, float factor) {
+  onnx::GraphProto& graph = *model.mutable_proto().mutable_graph();
+  onnx::TensorProto* largest = nullptr;
+  std::int64_t most = 0;
+  for (onnx::TensorProto& proto : *graph.mutable_initializer()) {
+    const auto tensor = model.tensor(proto);
+    if (!tensor.ok() || tensor->dtype() != DType::kFloat16 || tensor->size() <= most) continue;
+    most = tensor->size();
+    largest = &proto;
+  }
+  ASSERT_NE(largest, nullptr);
+  const auto tensor = model.tensor(*largest);
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < tensor->size(); ++i)
+    values.push_back(factor * float16_to_float(tensor->data<std::uint16_t>()[i]));
+  const std::string name = largest->name();
+  *largest =
+      to_tensor_proto(half_of(Tensor::from<float>(DType::kFloat32, tensor->shape(), values)), name);
+}
+
+// h * 0.3 * 0.7 in float16 and h * 0.21 differ by a rounding or two of float16, which are
+// thousands of float32. Disturbing x by a unit of float32 changes next to nothing behind the Cast.
+Model scaled_twice() {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,64] x) => (float[4,64] y) <float[1] k3 = {0.3}, float[1] k7 = {0.7}> {
+      c3 = Cast <to = 10> (k3)  c7 = Cast <to = 10> (k7)
+      h = Cast <to = 10> (x)  a = Mul (h, c3)  b = Mul (a, c7)  y = Cast <to = 1> (b)
+    })");
+  run_pass(model, "fold_constants");
+  return model;
+}
+
+TEST(WholeCheck, KnowsOfTheFloat16Inside) {
+  const Model before = scaled_twice();
+  Model after = before.clone();
+  ASSERT_EQ(run_pass(after, "merge_constant_chains").applied, 1);
+  const WholeCheck whole = check(before, after, random_inputs(before));
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  EXPECT_THAT(text_of(whole), HasSubstr("float16 inside"));
+}
+
+TEST(WholeCheck, AWrongConstantInTheFloat16Fails) {
+  const Model before = scaled_twice();
+  Model after = before.clone();
+  ASSERT_EQ(run_pass(after, "merge_constant_chains").applied, 1);
+  // 8 roundings of 2^-11 are 0.4 %; this is 3 %.
+  scale_largest_constant(after, 1.03F);
+  const WholeCheck whole = check(before, after, random_inputs(before));
+  EXPECT_EQ(whole.verdict, Verdict::kFail) << text_of(whole);
+}
+
+// float32 alone is judged as before: nothing is rounded in float16, so no floor of it is measured.
+TEST(WholeCheck, Float32DoesNotGainByIt) {
+  Model before = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,64] x) => (float[4,64] y) <float[1] k3 = {0.3}> { y = Mul (x, k3) })");
+  Model same = before.clone();
+  EXPECT_EQ(*add_storage_noise(same, 1), 0);
+  EXPECT_EQ(op_types(same), op_types(before));
+  const Model after = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,64] x) => (float[4,64] y) <float[1] k3 = {0.30003}> { y = Mul (x, k3) })");
+  const WholeCheck whole = check(before, after, random_inputs(before));
+  EXPECT_EQ(whole.verdict, Verdict::kFail) << text_of(whole);
+}
+
+TEST(StorageNoise, IsAboutOneUnitOfFloat16) {
+  Model model = scaled_twice();
+  const TensorMap inputs = random_inputs(model).load(0)->tensors;
+  const TensorMap was = run_on_cpu(model, inputs);
+  EXPECT_EQ(*add_storage_noise(model, 1), 3);  // h, a, b
+  const auto graph = make_proof_executor()->load(model, LoadOptions());
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto is = (*graph)->run(inputs);
+  ASSERT_TRUE(is.ok()) << is.status().message();
+  double largest = 0;
+  const Tensor &a = was.at("y"), &b = is->at("y");
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(double{b.data<float>()[i]} / a.data<float>()[i] - 1));
+  // Three tensors, each by a normal error of 2^-11 (of 256 values the largest is 3 deviations) and
+  // by half a unit more, and two constants by a unit of 2^-10 at most.
+  EXPECT_GT(largest, 0x1p-11);
+  EXPECT_LT(largest, 3 * (3 * 0x1p-11 + 0x1p-11) + 2 * 0x1p-10);
+}
+
+const std::set<std::string> kHalf = {"Conv",    "Mul",  "Add",     "MatMul", "Sigmoid", "Concat",
+                                     "Reshape", "Relu", "MaxPool", "Sub",    "Div",     "Gemm"};
+
+// The example, everything folded, with float16 inside.
+Model example_with_float16() {
+  auto model = Model::load(kExample);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  run_pass(*model, "fold_constants");
+  return with_float16_inside(*model, kHalf);
+}
+
+Contract example_contract() {
+  auto contract = read_contract(*find_contract(kExample));
+  EXPECT_TRUE(contract.ok());
+  return std::move(contract).value();
+}
+
+TEST(WholeCheck, TheFeaturesOfTheExampleInFloat16) {
+  auto encoder = extract(example_with_float16(), {"images"}, example_contract().cut);
+  ASSERT_TRUE(encoder.ok()) << encoder.status().message();
+  Model after = optimized(*encoder);
+  ASSERT_LT(after.proto().graph().node_size(), encoder->proto().graph().node_size());
+  const TensorInputs inputs = random_inputs(*encoder);
+  const WholeCheck whole = check(*encoder, after, inputs);
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  scale_largest_constant(after, 1.25F);
+  const WholeCheck wrong = check(*encoder, after, inputs);
+  EXPECT_EQ(wrong.verdict, Verdict::kFail) << text_of(wrong);
+}
+
+TEST(WholeCheck, TheDetectionsOfTheExampleInFloat16) {
+  const TemporaryDirectory directory;
+  ShapesOptions shapes;
+  shapes.count = 3;
+  shapes.seed = 1'000'000;
+  shapes.out = directory.path() / "images";
+  ASSERT_TRUE(write_shapes_dataset(shapes).ok());
+  const Contract contract = example_contract();
+  auto images = InputSource::from_images(shapes.out, contract);
+  ASSERT_TRUE(images.ok()) << images.status().message();
+  const TensorInputs inputs = TensorInputs::from_source(std::move(images).value());
+  const Model before = example_with_float16();
+  Model after = optimized(before);
+  const WholeCheck whole = check(before, after, inputs, &contract);
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  scale_largest_constant(after, 1.25F);
+  const WholeCheck wrong = check(before, after, inputs, &contract);
+  EXPECT_EQ(wrong.verdict, Verdict::kFail) << text_of(wrong);
+}
+
+}  // namespace
+}  // namespace tenonnx
