@@ -26,6 +26,15 @@ bool fits(const TensorInfo& a, const TensorInfo& b) {
   return true;
 }
 
+// `info` behind a Transpose by `perm`; as it is where that is empty or of another rank.
+TensorInfo in_layout(const TensorInfo& info, const std::vector<std::int64_t>& perm) {
+  if (!info.has_rank || info.shape.size() != perm.size()) return info;
+  TensorInfo moved = info;
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    moved.shape[i] = info.shape[static_cast<std::size_t>(perm[i])];
+  return moved;
+}
+
 // The names of the candidate's tensors for those of the reference.
 class Mapping {
  public:
@@ -46,6 +55,11 @@ class Mapping {
       }
       const auto renamed = request_.names->renamed.find(name);
       if (renamed != request_.names->renamed.end()) name = renamed->second;
+      const auto moved = request_.names->moved.find(name);
+      if (moved != request_.names->moved.end()) {
+        name = moved->second.name;
+        planned.perm = moved->second.perm;
+      }
     }
     if (!exists(name, info, planned)) return;
     if (request_.recorded && !request_.recorded->contains(info.name)) {
@@ -66,7 +80,7 @@ class Mapping {
       return false;
     }
     const auto type = types_.find(name);
-    if (type != types_.end() && !fits(info, type->second)) {
+    if (type != types_.end() && !fits(info, in_layout(type->second, planned.perm))) {
       planned.why = fmt::format("it is {} in the reference, {} in the candidate", to_string(info),
                                 to_string(type->second));
       return false;

@@ -31,6 +31,8 @@ struct PlannedTensor {
   ComputedTensor tensor;  // of the reference
   TensorState state = TensorState::kUnmapped;
   std::string candidate;  // its name in the candidate
+  // Where it is there in another layout: Transpose(candidate, perm) is compared; else empty.
+  std::vector<std::int64_t> perm;
   std::string why;        // why it is not compared
   std::string node;       // "Conv '/encoder/conv1'"
   std::string op_type;

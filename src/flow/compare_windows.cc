@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "flow/parallel.h"
+#include "passes/layout.h"
 
 namespace tenonnx {
 namespace {
@@ -19,6 +20,13 @@ constexpr std::int64_t kShares = 3, kSharesOfSeveral = 6;
 
 std::string where_of(std::string_view side, const Executor& executor) {
   return fmt::format("the {} on '{}'", side, executor.address());
+}
+
+// The candidate's tensor in the reference's layout. One of another rank stays as it is, and shows
+// as another shape.
+Tensor in_layout(const PlannedTensor& planned, const Tensor& candidate) {
+  if (planned.perm.empty() || planned.perm.size() != candidate.shape().size()) return candidate;
+  return transposed(candidate, planned.perm);
 }
 
 // One graph of one side, loaded for a window.
@@ -162,7 +170,7 @@ class WindowRun {
       const PlannedTensor& one = plan_.tensors[items_[i]];
       const auto a = ours.find(one.tensor.name), b = theirs.find(one.candidate);
       if (a == ours.end() || b == theirs.end()) continue;
-      const auto error = compare_tensors(a->second, b->second);
+      const auto error = compare_tensors(a->second, in_layout(one, b->second));
       if (!error.ok() || !error->cosine) continue;  // another number of rows, or integers
       std::optional<double>& cosine = comparisons_[i].unmatched_cosine;
       cosine = std::min(cosine.value_or(1), *error->cosine);
@@ -226,13 +234,13 @@ class WindowRun {
           if (one.selected_by >= 0) return {};
           const auto reference = ours.find(one.tensor.name);
           if (reference == ours.end()) return {};
-          if (reference->second.shape() != candidate->second.shape() && has_own_rows(one))
+          const Tensor aligned = in_layout(one, candidate->second);
+          if (reference->second.shape() != aligned.shape() && has_own_rows(one))
             return {};  // without figures it is INCONCLUSIVE
           CompareSettings settings = settings_for(one, request_.settings);
           if (one.is_output && request_.contract != nullptr)
             settings.range = declared_range(*request_.contract, one.tensor.name, input.tensors);
-          return add_candidate(comparisons_[i], reference->second, candidate->second, settings,
-                               input.name)
+          return add_candidate(comparisons_[i], reference->second, aligned, settings, input.name)
               .at(fmt::format("tensor '{}', input '{}'", one.tensor.name, input.name));
         });
   }

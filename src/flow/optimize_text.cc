@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/optimize.h"
 #include "flow/result_text.h"
 #include "flow/split.h"
@@ -30,24 +31,27 @@ const PassProof* hardest(const PassRun& run) {
   return worst;
 }
 
-std::string coverage(const PassRun& run) {
-  int regions = 0, captured = 0, made = 0, context = 0;
+// Changed regions over all rounds, and the real inputs that each ran on.
+struct Regions {
+  int count = 0, real = 0, made = 0, context = 0;
+};
+
+Regions regions_of(const PassRun& run) {
+  Regions sum;
   for (const PassProof& proof : run.proofs) {
-    regions += proof.regions;
-    captured = std::max(captured, proof.captured_inputs);
-    made += proof.made_inputs;
-    context += proof.with_context;
+    sum.count += proof.regions;
+    sum.real = std::max(sum.real, proof.captured_inputs);
+    sum.made += proof.made_inputs;
+    sum.context += proof.with_context;
   }
-  std::string text = fmt::format("{} regions on {} real, {} made", regions, captured, made);
-  if (context > 0) text += fmt::format(" ({} with the nodes before)", context);
-  return text;
+  return sum;
 }
 
 std::vector<std::string> row_of(const PassRun& run, bool proved) {
   std::vector<std::string> row = {
       std::string(run.pass->name), std::string(to_string(run.pass->exactness)),
-      fmt::format("{}", run.applied), fmt::format("{}", run.skipped.size()),
-      run.applied > 0 ? fmt::format("{} -> {}", run.nodes_before, run.nodes_after) : ""};
+      fmt::format("{}", run.applied),
+      run.nodes_changed != 0 ? fmt::format("{:+}", run.nodes_changed) : "0"};
   if (!proved) return row;
   const PassProof* proof = hardest(run);
   if (proof == nullptr) {
@@ -57,8 +61,8 @@ std::vector<std::string> row_of(const PassRun& run, bool proved) {
   const bool measured = proof->worst.value == proof->worst.value;
   row.push_back(std::string(to_string(run.verdict)));
   row.push_back(measured ? fmt::format("{:.3g}", proof->worst.value) : "-");
-  row.push_back(measured ? fmt::format("<= {:.3g}", proof->worst.limit.value) : "");
-  row.push_back(coverage(run));
+  row.push_back(measured ? fmt::format("{:.3g}", proof->worst.limit.value) : "");
+  row.push_back(fmt::format("{}", regions_of(run).count));
   return row;
 }
 
@@ -77,6 +81,14 @@ std::string failures_text(const PassRun& run) {
     }
   }
   return out;
+}
+
+// The heading says what these checks are of.
+std::vector<Check> without_prefix(std::vector<Check> checks) {
+  constexpr std::string_view kPrefix = "whole graph: ";
+  for (Check& check : checks)
+    if (check.name.starts_with(kPrefix)) check.name.erase(0, kPrefix.size());
+  return checks;
 }
 
 std::string skipped_text(const PassRun& run) {
@@ -106,6 +118,7 @@ Json to_json(const OptimizeResult& result) {
                       {"rounds", run.rounds},
                       {"nodes_before", run.nodes_before},
                       {"nodes_after", run.nodes_after},
+                      {"nodes_changed", run.nodes_changed},
                       {"seconds", json_number(run.seconds)},
                       {"verdict", proved ? Json(to_string(run.verdict)) : Json()},
                       {"undone", run.undone},
@@ -142,18 +155,19 @@ Json to_json(const OptimizeResult& result) {
 std::string describe(const OptimizeResult& result) {
   const bool checked = result.proof != ProofLevel::kNone;
   const bool proved = result.proof == ProofLevel::kRegions;
-  std::string out =
-      fmt::format("{} -> {}: {}\n\n  {} -> {} nodes, {} -> {}, {} round{}\n", result.model,
-                  result.out, checked ? to_string(result.verdict) : "not checked (--proof none)",
-                  result.before.nodes, result.after.nodes, spell_bytes(result.before.bytes),
-                  result.written ? spell_bytes(result.after.bytes) : "not written",
-                  result.passes.rounds, result.passes.rounds == 1 ? "" : "s");
+  std::string out = fmt::format(
+      "{} -> {}: {}\n\n  {} -> {}, {} -> {}, {}\n", result.model, result.out,
+      checked ? to_string(result.verdict) : "not checked (--proof none)", result.before.nodes,
+      counted(result.after.nodes, "node"), spell_bytes(result.before.bytes),
+      result.written ? spell_bytes(result.after.bytes) : "not written",
+      counted(result.passes.rounds, "round"));
   for (const std::string& declined : result.declined)
     out += fmt::format("  DECLINED: {}\n", declined);
   if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
-  std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "skipped", "nodes"}};
-  if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "over"});
+  std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "nodes"}};
+  if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "regions"});
   std::string idle, failures, skipped;
+  Regions sum;
   for (const PassRun& run : result.passes.passes) {
     failures += failures_text(run);
     if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
@@ -166,8 +180,21 @@ std::string describe(const OptimizeResult& result) {
       continue;
     }
     rows.push_back(row_of(run, proved));
+    const Regions regions = regions_of(run);
+    sum.count += regions.count;
+    sum.real = std::max(sum.real, regions.real);
+    sum.made += regions.made;
+    sum.context += regions.context;
   }
   if (rows.size() > 1) out += "\n" + aligned(rows, "  ");
+  if (sum.count > 0)
+    out += fmt::format(
+        "  value, limit: of the check nearest to its limit; regions: changed parts of the graph, "
+        "each before against after on {}, and in {} on made inputs{}\n",
+        counted(sum.real, result.random_inputs ? "random input" : "real input"),
+        counted(sum.made, "run"),
+        sum.context > 0 ? fmt::format(" ({} with the nodes before)", counted(sum.context, "region"))
+                        : "");
   if (!idle.empty()) out += fmt::format("\n  nothing to do: {}\n", idle);
   if (!failures.empty()) out += "\nfailed\n" + failures;
   if (!skipped.empty()) {
@@ -180,7 +207,7 @@ std::string describe(const OptimizeResult& result) {
     out += "\nskipped\n" + skipped.substr(0, at);
     if (at != std::string::npos && at < skipped.size()) out += "  ... all of them with --json\n";
   }
-  if (checked) out += "\n" + checks_table(result.whole.checks);
+  if (checked) out += "\nwhole graph\n" + checks_table(without_prefix(result.whole.checks));
   for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
   if (!result.written)
     out +=

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "model/check.h"
 #include "model/graph.h"
 #include "passes/graph_facts.h"
+#include "passes/step.h"
 
 namespace tenonnx {
 namespace {
@@ -25,11 +25,6 @@ constexpr int kMaxRounds = 50;
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// An error of the pass itself, not of what it was asked.
-bool is_defect(const Status& status) {
-  return status.code() == StatusCode::kInternal || status.code() == StatusCode::kDataLoss;
 }
 
 }  // namespace
@@ -76,12 +71,9 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
     for (PassRun& run : result.passes) {
       if (is_idle(run)) continue;
       const PassInfo& pass = *run.pass;
-      const std::int64_t opset = good.opset();
-      if (opset < pass.min_opset || opset > pass.max_opset) {
-        run.problem = fmt::format("takes opset {} to {}, the model imports {}", pass.min_opset,
-                                  pass.max_opset, opset);
-        if (!request.leave_out_other_opsets)
-          return Unsupported("pass {} {}", pass.name, run.problem);
+      if (const Status status = check_opset(pass, good); !status.ok()) {
+        if (!request.leave_out_other_opsets) return status;
+        run.problem = status.message();
         continue;
       }
       if (request.progress)
@@ -91,25 +83,20 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
       if (request.prove) before = good.clone();
       const int nodes = count_nodes(good);
       const auto start = Clock::now();
-      auto outcome = pass.run(good, options[pass.name]);
-      Status status = outcome.status().at(fmt::format("pass {}", pass.name));
+      auto outcome = run_step(pass, good, options[pass.name]);
       ++run.rounds;
-      if (status.ok()) {
-        run.skipped = std::move(outcome->skipped);
-        if (outcome->applied > 0)
-          status = check_model(good, fmt::format("after pass {}", pass.name));
-      }
       run.seconds += seconds_since(start);
       result.seconds += seconds_since(start);
-      if (!status.ok()) {
-        if (!before || !is_defect(status))
-          return is_defect(status) ? Internal("{}", status.message()) : status;
+      if (!outcome.ok()) {
+        // Without proofs there is nothing to go back to; a wrong option is the caller's.
+        if (!before || outcome.status().code() != StatusCode::kInternal) return outcome.status();
         run.undone = true;
         run.verdict = Verdict::kFail;
-        run.problem = status.message();
+        run.problem = outcome.status().message();
         good = std::move(*before);
         continue;
       }
+      run.skipped = std::move(outcome->skipped);
       if (outcome->applied == 0) {
         if (has_exact_types(good)) idle_at[&run] = version;
         // Whatever a pass does without saying so is not kept either.
@@ -138,11 +125,13 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
       ++version;
       if (run.applied == 0) run.nodes_before = nodes;
       run.nodes_after = count_nodes(good);
+      run.nodes_changed += run.nodes_after - nodes;
       run.applied += outcome->applied;
       run.sites.insert(run.sites.end(), std::make_move_iterator(outcome->sites.begin()),
                        std::make_move_iterator(outcome->sites.end()));
       std::set<std::string> now = computed_names(good.proto().graph());
-      result.names = join(result.names, record_of(names, now, outcome->renamed, pass.name));
+      result.names =
+          join(result.names, record_of(names, now, outcome->renamed, pass.name, outcome->moved));
       names = std::move(now);
     }
     changed = changed && request.repeat;

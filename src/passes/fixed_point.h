@@ -45,6 +45,7 @@ struct PassRun {
   std::vector<Refusal> skipped;              // of its last run
   double seconds = 0;                        // of the pass, without its proof
   int nodes_before = 0, nodes_after = 0;     // at its first change, after its last one
+  int nodes_changed = 0;                     // by it alone: below zero where there are fewer
   std::vector<PassProof> proofs;             // one a round in which it changed something
   std::vector<Check> gate;                   // the task gate's checks, of the last time
   Verdict verdict = Verdict::kInconclusive;  // of the proofs together

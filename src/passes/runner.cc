@@ -7,8 +7,8 @@
 
 #include "base/nearest.h"
 #include "base/status.h"
-#include "model/check.h"
 #include "model/graph.h"
+#include "passes/step.h"
 
 namespace tenonnx {
 
@@ -88,18 +88,9 @@ Result<std::vector<PassReport>> run_passes(Model& model, std::span<const std::st
   rename_shadowing(changed.mutable_proto());
   for (const PassInfo* each : running) {
     const PassInfo& pass = *each;
-    const std::int64_t opset = changed.opset();
-    if (opset < pass.min_opset || opset > pass.max_opset) {
-      return Unsupported("pass {} takes opset {} to {}, the model imports {}", pass.name,
-                         pass.min_opset, pass.max_opset, opset);
-    }
-    auto outcome = pass.run(changed, sorted[pass.name]);
-    if (!outcome.ok()) return outcome.status().at(fmt::format("pass {}", pass.name));
-    // A graph that is not valid now is a defect of the pass, not of the caller.
-    if (const Status status = check_model(changed, fmt::format("after pass {}", pass.name));
-        !status.ok())
-      return Internal("{}", status.message());
-    reports.push_back({std::string(pass.name), std::move(outcome).value()});
+    TENONNX_RETURN_IF_ERROR(check_opset(pass, changed));
+    TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, run_step(pass, changed, sorted[pass.name]));
+    reports.push_back({std::string(pass.name), std::move(outcome)});
   }
   model = std::move(changed);
   return reports;

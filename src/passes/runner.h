@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "metrics/limit.h"
 #include "model/model.h"
+#include "passes/name_record.h"
 #include "tenonnx/base.h"
 
 namespace tenonnx {
@@ -34,12 +35,14 @@ struct Site {
 };
 
 // What a pass did. Never a bare flag. A tensor that keeps its name keeps its value; one whose value
-// has another name now stands in `renamed`; whatever else is gone, is gone.
+// has another name now stands in `renamed`, one whose value is there in another layout in `moved`;
+// whatever else is gone, is gone.
 struct PassOutcome {
   int applied = 0;  // changes; for fold_constants, the nodes that went
   std::vector<Site> sites;
   std::vector<Refusal> skipped;
   std::map<std::string, std::string> renamed;  // old name -> new name
+  std::map<std::string, MovedTensor> moved;    // old name -> the same in another layout
   // Of a bounded pass that changed something: how far any tensor that keeps its name may be from
   // what it was, max abs, and where the bound comes from. The proof checks it.
   std::optional<Limit> bound;

@@ -17,7 +17,7 @@
 // Class algebraic: the same operations on the same numbers, but a reduction adds in another order,
 // and vector and scalar code of one kernel (Log, Pow, ...) may differ in the last bit.
 // Refuses: where as many Transposes would remain. Tensors inside the region are in another layout
-// then, under new names.
+// then, under new names: the pass says which and by what permutation.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -26,6 +26,7 @@
 #include <unordered_map>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "passes/layout.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -92,8 +93,9 @@ class Region {
     return all;
   }
 
-  // False where a name cannot be kept.
-  bool rewrite(Rewriter& r) {
+  // False where a name cannot be kept. `layouts`: the old tensors of the region, and where their
+  // values are now.
+  bool rewrite(Rewriter& r, std::map<std::string, MovedTensor>& layouts) {
     std::unordered_map<std::string, std::string> moved;  // tensor -> the same in the layout before
     for (const int head : heads_) moved[r.node(head).output(0)] = r.node(head).input(0);
     // A Transpose that undoes p hands its name to the tensor that it would have made, the first
@@ -135,6 +137,7 @@ class Region {
         if (r.is_graph_output(node.output(0)) || !r.alias(node.output(0), source)) return false;
       }
     }
+    for (const auto& [old_name, name] : moved) layouts[old_name] = {name, perm_};
     return true;
   }
 
@@ -308,6 +311,21 @@ class Region {
   std::set<std::string> tensors_, exits_;  // tensors whose layout changes; those read as they are
 };
 
+// What the whole pass moved, of the tensors that are gone: a later sweep may have moved or renamed
+// what an earlier one made.
+std::map<std::string, MovedTensor> moved_by(const NameRecord& record, const PassOutcome& outcome,
+                                            const Model& model) {
+  const std::set<std::string> names = computed_names(model.proto().graph());
+  std::map<std::string, MovedTensor> all;
+  for (const auto& [old_name, there] : record.moved) {
+    const auto renamed = outcome.renamed.find(there.name);
+    const std::string& name = renamed == outcome.renamed.end() ? there.name : renamed->second;
+    if (names.contains(name) && !names.contains(old_name) && !outcome.renamed.contains(old_name))
+      all[old_name] = {name, there.perm};
+  }
+  return all;
+}
+
 }  // namespace
 
 namespace passes {
@@ -315,6 +333,7 @@ namespace passes {
 Result<PassOutcome> sink_transposes(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("sink_transposes", options, {}));
   Rewriter r(model);
+  NameRecord record;
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
     const auto perm = permutation(r, r.node(i));
     if (!perm || is_identity(*perm)) return;
@@ -323,11 +342,15 @@ Result<PassOutcome> sink_transposes(Model& model, const PassOptions& options) {
     const int gain = region.gain();
     if (gain <= 0) return r.refuse(i, "as many Transposes would remain below it");
     if (!r.begin(region.claims())) return;
-    if (!region.rewrite(r))
+    NameRecord one;
+    if (!region.rewrite(r, one.moved))
       return r.refuse(i, "an output of the graph below it could not keep its name");
-    r.apply(i, fmt::format("moves down: {} Transpose{} fewer", gain, gain == 1 ? "" : "s"));
+    r.apply(i, fmt::format("moves down: {} fewer", counted(gain, "Transpose")));
+    record = join(record, one);
   }));
-  return r.finish();
+  PassOutcome outcome = r.finish();
+  outcome.moved = moved_by(record, outcome, model);
+  return outcome;
 }
 
 }  // namespace passes

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "model/extract.h"
+#include "passes/layout.h"
 #include "passes/test_support.h"
 
 namespace tenonnx {
@@ -40,6 +42,32 @@ TEST(SinkTransposes, APairAroundElementWiseOperatorsVanishes) {
   EXPECT_EQ(outcome.sites[0].what, "moves down: 2 Transposes fewer");
   EXPECT_THAT(op_types(model), ElementsAre("Neg", "Add", "Sigmoid", "Mul", "Mul", "Add", "Clip"));
   expect_same(before, model, {{"x", ramp({1, 2, 3, 4})}});
+}
+
+// What another tool needs to compare tensor by tensor: each tensor that is gone, in its new layout.
+TEST(SinkTransposes, SaysWhereTheTensorsAreNow) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,2,3,4] x) => (float[1,2,3,4] y, float[1,4,3,2] z) <float[2] bias = {0.5, -1}> {
+      r = Neg (x)  a = Transpose <perm = [0, 2, 3, 1]> (r)  b = Add (a, bias)  c = Sigmoid (b)
+      d = Transpose <perm = [0, 3, 1, 2]> (c)  y = Neg (d)
+      e = Transpose <perm = [0, 2, 1, 3]> (c)  z = Neg (e)
+    })");
+  const Model before = model.clone();
+  const PassOutcome outcome = run_pass(model, "sink_transposes");
+  EXPECT_EQ(outcome.applied, 1);
+  std::vector<std::string> names;
+  for (const auto& [old_name, moved] : outcome.moved) {
+    names.push_back(old_name);
+    const auto was = extract(before, {"x"}, {old_name}), is = extract(model, {"x"}, {moved.name});
+    ASSERT_TRUE(was.ok() && is.ok()) << old_name;
+    const TensorMap inputs = {{"x", ramp({1, 2, 3, 4})}};
+    const Tensor old_value = run_on_cpu(*was, inputs).begin()->second;
+    const Tensor value = transposed(run_on_cpu(*is, inputs).begin()->second, moved.perm);
+    ASSERT_EQ(value.shape(), old_value.shape()) << old_name;
+    for (std::int64_t i = 0; i < value.size(); ++i)
+      ASSERT_NEAR(value.data<float>()[i], old_value.data<float>()[i], kTolerance) << old_name;
+  }
+  EXPECT_THAT(names, ElementsAre("a", "b", "c"));
 }
 
 TEST(SinkTransposes, TwoOperandsBecomeOneBehind) {
