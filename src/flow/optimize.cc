@@ -11,9 +11,11 @@
 
 #include "adapters/sim.h"
 #include "base/files.h"
-#include "base/staging.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "contract/contract.h"
+#include "flow/choose_passes.h"
+#include "flow/staged_files.h"
 #include "model/model.h"
 #include "ort/executor.h"
 
@@ -55,100 +57,6 @@ Status check_paths(const OptimizeOptions& options) {
       return FailedPrecondition("'{}' exists: --force replaces it", path.string());
   }
   return {};
-}
-
-// A directory beside the output, from which files are renamed into their places.
-class StagedFiles {
- public:
-  static Result<StagedFiles> create(const fs::path& out) {
-    StagedFiles staged;
-    std::error_code error;
-    const fs::path path = fs::absolute(out, error);
-    staged.target_ = path.parent_path();
-    if (error || !fs::is_directory(staged.target_, error))
-      return NotFound("there is no directory '{}' to write '{}' into", out.parent_path().string(),
-                      out.filename().string());
-    auto staging = open_staging(path);
-    if (!staging.ok())
-      return Io("cannot write into '{}': {}", staged.target_.string(), staging.status().message());
-    staged.staging_ = std::move(staging).value();
-    return staged;
-  }
-  StagedFiles(StagedFiles&& other) noexcept
-      : target_(std::move(other.target_)), staging_(std::exchange(other.staging_, {})) {}
-  StagedFiles& operator=(StagedFiles&&) = delete;
-  ~StagedFiles() { close_staging(staging_); }
-  const fs::path& path() const { return staging_.path; }
-  // The named file last: it is what others look for.
-  Status publish(const std::string& last) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(path(), error))
-      names.push_back(entry.path().filename().string());
-    if (error) return Io("cannot read '{}': {}", path().string(), error.message());
-    std::stable_partition(names.begin(), names.end(),
-                          [&](const std::string& name) { return name != last; });
-    for (const std::string& name : names) {
-      fs::rename(path() / name, target_ / name, error);
-      if (error) return Io("cannot write '{}': {}", (target_ / name).string(), error.message());
-    }
-    return {};
-  }
-
- private:
-  StagedFiles() = default;
-  fs::path target_;
-  Staging staging_;
-};
-
-bool runs_by_default(const PassInfo& pass) {
-  return pass.name == "fold_constants" || pass.stage == PassStage::kOptimize;
-}
-
-Status check_default(const PassInfo& pass, std::string_view option) {
-  if (runs_by_default(pass)) return {};
-  if (pass.name == "fix_input_shapes")
-    return InvalidArgument("{} '{}': it runs where --input-shape is given, and not otherwise",
-                           option, pass.name);
-  return InvalidArgument(
-      "{} '{}': it is of stage {} and runs only by name: tenonnx rewrite MODEL --pass {} -o OUT",
-      option, pass.name, to_string(pass.stage), pass.name);
-}
-
-// The passes that run, fix_input_shapes apart: those of rewrite in the order in which they are
-// named (a fusion that needs another opset comes behind convert_opset), else in the table's.
-Result<std::vector<const PassInfo*>> choose_passes(const OptimizeOptions& options) {
-  std::set<const PassInfo*> chosen;
-  std::vector<const PassInfo*> named;
-  for (const std::string& name : options.passes) {
-    TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
-    if (pass->name != "fix_input_shapes") {
-      if (chosen.insert(pass).second) named.push_back(pass);
-    } else if (options.input_shapes.empty()) {
-      return InvalidArgument("pass {} needs --input-shape NAME=DIMS", pass->name);
-    }
-  }
-  if (options.passes.empty()) {
-    for (const std::string& name : options.only) {
-      TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
-      TENONNX_RETURN_IF_ERROR(check_default(*pass, "--only"));
-      chosen.insert(pass);
-    }
-    if (options.only.empty())
-      for (const PassInfo& pass : all_passes())
-        if (runs_by_default(pass)) chosen.insert(&pass);
-  }
-  for (const std::string& name : options.skip) {
-    TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
-    TENONNX_RETURN_IF_ERROR(check_default(*pass, "--skip"));
-    if (chosen.erase(pass) == 0)
-      return InvalidArgument("--skip '{}': --only does not name it, so it does not run anyway",
-                             name);
-  }
-  if (chosen.empty() && options.input_shapes.empty())
-    return InvalidArgument("no pass is left to run");
-  if (!named.empty()) return named;
-  return std::vector<const PassInfo*>(chosen.begin(), chosen.end());
 }
 
 std::uint64_t bytes_on_disk(const fs::path& model, const std::vector<ExternalFile>& external) {
@@ -334,8 +242,8 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
         const auto reports,
         run_passes(model, fix,
                    PassOptions(options.input_shapes.begin(), options.input_shapes.end())));
-    result.notes.push_back(
-        fmt::format("fix_input_shapes changed {} shapes", reports.front().outcome.applied));
+    result.notes.push_back(fmt::format("fix_input_shapes changed {}",
+                                       counted(reports.front().outcome.applied, "shape")));
   }
 
   FixedPointRequest request;

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "adapters/address.h"
-#include "adapters/diagnose.h"
 #include "base/status.h"
-#include "device/device.h"
+#include "base/wording.h"
 #include "flow/cut_proof.h"
+#include "flow/diagnosis.h"
 #include "flow/segments.h"
 #include "pipeline/size_order.h"
 
@@ -65,8 +64,9 @@ class Prover {
     }
     report("prove", total, total);
     if (!unlabelled.empty())
-      proof_.notes.push_back(fmt::format("the labels do not name {} of {} images, first '{}'",
-                                         unlabelled.size(), inputs_.size(), unlabelled.front()));
+      proof_.notes.push_back(fmt::format("the labels do not name {} of {}, first '{}'",
+                                         unlabelled.size(), counted(total, "image"),
+                                         unlabelled.front()));
     if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok())
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
@@ -235,46 +235,12 @@ class Prover {
   Status diagnose_worst() {
     TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(worst_input_));
     TENONNX_ASSIGN_OR_RETURN(const Observation parts, parts_->run(input.tensors));
-    constexpr std::string_view kSim = "sim:";
-    bool simulated = false;
-    for (const Segment& segment : segments_) {
-      if (!segment.executor.starts_with(kSim)) continue;
-      simulated = true;
-      TENONNX_ASSIGN_OR_RETURN(const Device device,
-                               find_device(segment.executor.substr(kSim.size())));
-      TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(request_.package / segment.file));
-      TensorMap feeds;
-      for (const TensorInfo& info : segment.inputs) {
-        const auto given = input.tensors.find(info.name);
-        feeds.emplace(info.name, given != input.tensors.end() ? given->second
-                                                              : parts.boundaries.at(info.name));
-      }
-      TENONNX_ASSIGN_OR_RETURN(const auto beyond,
-                               first_beyond_range(model, feeds, device, request_.progress));
-      if (beyond) {
-        proof_.first_bad_tensor = beyond->tensor;
-        proof_.diagnosis =
-            fmt::format("first beyond the range of {} in segment '{}', on '{}':\n    {}",
-                        segment.executor, segment.name, input.name, to_string(*beyond));
-        return {};
-      }
-      TENONNX_ASSIGN_OR_RETURN(const auto executor, make_executor(segment.executor));
-      TENONNX_ASSIGN_OR_RETURN(
-          const auto non_finite,
-          first_non_finite(model, feeds, *make_cpu_executor(), *executor, request_.progress));
-      if (non_finite) {
-        proof_.first_bad_tensor = non_finite->tensor;
-        proof_.diagnosis =
-            fmt::format("first Inf or NaN of {} in segment '{}', on '{}':\n    {}",
-                        segment.executor, segment.name, input.name, to_string(*non_finite));
-        return {};
-      }
-    }
-    if (simulated)
-      proof_.notes.push_back(fmt::format(
-          "on '{}' no tensor leaves the range of the simulated device and none becomes Inf or NaN "
-          "there: what differs is rounding, or a selection (TopK) that rounding turned over",
-          input.name));
+    TENONNX_ASSIGN_OR_RETURN(Diagnosis found, diagnose_simulated(request_.package, segments_, input,
+                                                                 parts, request_.progress));
+    if (!found.first_bad_tensor.empty())
+      proof_.first_bad_tensor = std::move(found.first_bad_tensor);
+    proof_.diagnosis = std::move(found.text);
+    if (!found.note.empty()) proof_.notes.push_back(std::move(found.note));
     return {};
   }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/staged_files.h"
+
+#include <algorithm>
+#include <system_error>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+
+Result<StagedFiles> StagedFiles::create(const fs::path& out) {
+  StagedFiles staged;
+  std::error_code error;
+  const fs::path path = fs::absolute(out, error);
+  staged.target_ = path.parent_path();
+  if (error || !fs::is_directory(staged.target_, error))
+    return NotFound("there is no directory '{}' to write '{}' into", out.parent_path().string(),
+                    out.filename().string());
+  auto staging = open_staging(path);
+  if (!staging.ok())
+    return Io("cannot write into '{}': {}", staged.target_.string(), staging.status().message());
+  staged.staging_ = std::move(staging).value();
+  return staged;
+}
+
+Status StagedFiles::publish(const std::string& last) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path(), error))
+    names.push_back(entry.path().filename().string());
+  if (error) return Io("cannot read '{}': {}", path().string(), error.message());
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& name) { return name != last; });
+  for (const std::string& name : names) {
+    fs::rename(path() / name, target_ / name, error);
+    if (error) return Io("cannot write '{}': {}", (target_ / name).string(), error.message());
+  }
+  return {};
+}
+
+}  // namespace tenonnx
