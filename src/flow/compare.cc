@@ -162,7 +162,8 @@ class Comparer {
         text += fmt::format("{} {}\n", name, hash);
     for (const Executor* executor : {setup_.ref.get(), setup_.on.get()}) {
       text += executor->address() + "\n";
-      for (const auto& [name, version] : executor->versions()) text += name + " " + version + "\n";
+      for (const auto& [name, version] : executor->versions())
+        text += fmt::format("{} {}\n", name, version);
     }
     for (const auto& [name, shape] : options_.preparation.input_shapes)
       text += fmt::format("{}={}\n", name, shape);

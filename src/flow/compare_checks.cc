@@ -58,7 +58,7 @@ Limit limit_of(const CompareResult& result, const std::string& name, std::string
   const TensorComparison& figures = *scores->figures;
   const NoiseFloor& floor =
       figures.storage.max_abs > figures.path.max_abs ? figures.storage : figures.path;
-  const Limit limit = limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
+  Limit limit = limit_from_floor(floor, FloorFigure::kMaxAbs, result.factor);
   if (figures.error.max_abs > limit.value) return limit;
   return {figures.error.max_abs, fmt::format("the largest error that the {} have", what)};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/segments.h"
 #include "metrics/named_gates.h"
 #include "metrics/task_gates.h"
@@ -49,9 +50,9 @@ Check judged(const ComparedPrecision& precision) {
   Check check = map_gate(reference, candidate);
   if (reference < 0 || candidate < 0)  // both look at the same annotations
     return inconclusive_check(check.name,
-                              fmt::format("no object is annotated in the {} images that '{}' names",
-                                          precision.images, precision.labels));
-  check.note += fmt::format(", over {} labelled images", precision.images);
+                              fmt::format("no object is annotated in the {} that '{}' names",
+                                          counted(precision.images, "image"), precision.labels));
+  check.note += ", over " + counted(precision.images, "labelled image");
   const std::int64_t enough = TaskGates::heterogeneous().min_images;
   if (check.verdict == Verdict::kPass && std::cmp_less(precision.images, enough)) {
     check.verdict = Verdict::kInconclusive;
