@@ -24,8 +24,6 @@
 namespace tenonnx {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
-
 bool has_selection(const Model& model) {
   bool found = false;
   for_each_graph(model.proto().graph(), [&](const onnx::GraphProto& graph) {
@@ -43,18 +41,22 @@ class Whole {
         exactness_(exactness),
         inputs_(inputs),
         contract_(contract),
-        load_(load),
+        load_(whole_load(load)),
         executor_(make_proof_executor()),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {
-    load_.optimization = Optimization::kDisabled;
-    load_.profile = false;
     if (exactness == PassClass::kBitwise) load_.intra_op_threads = 1;  // as proof.cc says
   }
 
-  Result<WholeCheck> run() {
-    TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(before_, load_));
+  Result<WholeCheck> run(WholeBefore* started) {
+    // Class bitwise runs with one thread: what was started is of no use then.
+    if (started != nullptr && exactness_ != PassClass::kBitwise) {
+      TENONNX_ASSIGN_OR_RETURN(started_, started->take());
+      graph_before_ = std::move(started_.graph);
+    } else {
+      TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(before_, load_));
+    }
     TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
@@ -79,7 +81,11 @@ class Whole {
   bool by_task() const { return contract_ != nullptr && inputs_.images() != nullptr; }
 
   Status add(const ReferenceInput& input) {
-    TENONNX_ASSIGN_OR_RETURN(Observation was, run_whole(*graph_before_, input.tensors));
+    Observation was = std::exchange(started_.first, {});
+    Observation disturbed = std::exchange(started_.disturbed, {});
+    if (was.outputs.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(was, run_whole(*graph_before_, input.tensors));
+    }
     TENONNX_ASSIGN_OR_RETURN(Observation is, run_whole(*graph_after_, input.tensors));
     std::int64_t differing = 0;
     for (const auto& [name, tensor] : was.outputs) {
@@ -102,14 +108,17 @@ class Whole {
       return comparison_.add(input.name, was, is);
     }
     if (differing == 0 || exactness_ == PassClass::kApproximate) return {};
-    return add_floor(input, was, is);
+    return add_floor(input, was, is, std::move(disturbed));
   }
 
   // Where one disturbance explains the difference, the second measurement is spared: it can only
   // raise the limit.
-  Status add_floor(const ReferenceInput& input, const Observation& was, const Observation& is) {
-    TENONNX_ASSIGN_OR_RETURN(Observation disturbed,
-                             run_whole(*graph_before_, disturb(input.tensors, kSeed)));
+  Status add_floor(const ReferenceInput& input, const Observation& was, const Observation& is,
+                   Observation disturbed) {
+    if (disturbed.outputs.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(disturbed,
+                               run_whole(*graph_before_, disturb(input.tensors, kWholeSeed)));
+    }
     std::vector<Observation> others;
     others.push_back(std::move(disturbed));
     TENONNX_ASSIGN_OR_RETURN(std::vector<Check> checks, floor_checks(was, is, others));
@@ -124,7 +133,7 @@ class Whole {
       TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
     }
     if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph* noisy, noisy_graph());
+      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, noisy_graph());
       if (noisy != nullptr) {
         TENONNX_ASSIGN_OR_RETURN(Observation rounded, run_whole(*noisy, input.tensors));
         others.push_back(std::move(rounded));
@@ -145,7 +154,7 @@ class Whole {
     if (knows_noisy_) return graph_noisy_.get();
     knows_noisy_ = true;
     Model noisy = before_.clone();
-    TENONNX_ASSIGN_OR_RETURN(const int rounded, add_storage_noise(noisy, kSeed));
+    TENONNX_ASSIGN_OR_RETURN(const int rounded, add_storage_noise(noisy, kWholeSeed));
     if (rounded > 0) {
       TENONNX_ASSIGN_OR_RETURN(graph_noisy_, executor_->load(noisy, load_));
     }
@@ -156,7 +165,7 @@ class Whole {
   // does to scores and boxes is measured, and kProofFactor times that is allowed, but never more
   // than of a part on a device. A cosine falls with the square of an error.
   Status judge_narrow(std::vector<Check>& checks) {
-    TENONNX_ASSIGN_OR_RETURN(LoadedGraph* noisy, noisy_graph());
+    TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, noisy_graph());
     if (noisy == nullptr) return {};
     ChainComparison noise(comparison_.gates(), output_names(before_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
@@ -251,6 +260,7 @@ class Whole {
   const Contract* contract_;
   LoadOptions load_;
   std::unique_ptr<Executor> executor_;
+  WholeBefore::Ready started_;
   std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_, graph_noisy_;
   bool knows_noisy_ = false;
   ChainComparison comparison_;
@@ -263,8 +273,8 @@ class Whole {
 
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load) {
-  return Whole(before, after, exactness, inputs, contract, load).run();
+                               const LoadOptions& load, WholeBefore* started) {
+  return Whole(before, after, exactness, inputs, contract, load).run(started);
 }
 
 }  // namespace tenonnx

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "flow/tensor_inputs.h"
+#include "flow/whole_before.h"
 #include "metrics/limit.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -35,8 +36,9 @@ struct WholeCheck {
 };
 
 // `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
+// `started`: what runs `before` on these inputs already; nullptr where nothing does.
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load);
+                               const LoadOptions& load, WholeBefore* started = nullptr);
 
 }  // namespace tenonnx

@@ -44,7 +44,7 @@ struct ProofOptions {
   // window runs the graph again.
   std::int64_t window_bytes = 256 << 20;
   std::uint64_t seed = 1;
-  int threads = 0;  // LoadOptions::intra_op_threads
+  int threads = 0;  // LoadOptions::intra_op_threads; class bitwise takes 1
   bool made_inputs = true;
   // A failing region is written to "<failures>/<pass>_<n>/"; empty: nowhere.
   std::filesystem::path failures;

@@ -13,6 +13,7 @@
 #include "base/npy.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "model/tensor_proto.h"
 #include "passes/edit.h"
 #include "passes/test_support.h"
 
@@ -131,6 +132,29 @@ Model norm(const std::string& nodes, const std::string& eps = "1e-05",
                   fmt::format("<float eps = {{{}}}, float[8] scale = {{{}}}, float[8] bias = "
                               "{{0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8}}>",
                               eps, scale));
+}
+
+// Two threads take the logarithms' ends apart from one; the constants were folded with one.
+TEST(BitwiseProof, DoesNotTakeTheThreadsForTheGraph) {
+  constexpr std::int64_t kSize = 34000;
+  Model before = model_from_text(fmt::format(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[{0}] x, float[{0}] k) => (float[{0}] y) "
+      "<float one = {{1}}> {{ q = Sub (one, k) r = Div (k, q) l = Log (r) y = Add (x, l) }}",
+      kSize));
+  Tensor k(DType::kFloat32, {kSize});
+  for (std::int64_t i = 0; i < kSize; ++i)
+    k.mutable_data<float>()[i] = (static_cast<float>(i) + 0.5F) / static_cast<float>(kSize);
+  onnx::GraphProto& graph = *before.mutable_proto().mutable_graph();
+  graph.mutable_input()->RemoveLast();
+  *graph.add_initializer() = to_tensor_proto(k, "k");
+  Model after = before.clone();
+  const PassOutcome outcome = run_pass(after, "fold_constants");
+  EXPECT_EQ(outcome.applied, 3);
+  ProofOptions two;
+  two.threads = 2;
+  const PassProof proof =
+      prove(PassClass::kBitwise, before, after, {{{"x", ramp({kSize})}}}, outcome, two);
+  EXPECT_EQ(proof.verdict, Verdict::kPass);
 }
 
 TEST(AlgebraicProof, PassesAFusedLayerNormalization) {
