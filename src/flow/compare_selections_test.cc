@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// Selections other than TopK through a whole comparison: NonMaxSuppression, ArgMax, gathers by an
-// index that was computed.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <random>
+// Selections through a whole comparison: TopK, NonMaxSuppression, ArgMax, gathers by an index that
+// was computed.
+#include <cmath>
 #include <string>
 #include <vector>
 
-#include "base/npy.h"
-#include "base/temporary_directory.h"
-#include "flow/compare.h"
-#include "model/parse_for_test.h"
+#include "flow/compare_for_test.h"
 
 namespace tenonnx {
 namespace {
@@ -21,49 +15,140 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-Tensor uniform(Shape shape, double low, double high, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  Tensor t(DType::kFloat32, std::move(shape));
-  for (std::int64_t i = 0; i < t.size(); ++i)
-    t.mutable_data<float>()[i] =
-        static_cast<float>(low + (high - low) * (static_cast<double>(engine() >> 11) * 0x1p-53));
-  return t;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  return text.replace(text.find(from), from.size(), to);
-}
-
-class CompareSelections : public ::testing::Test {
+class CompareSelections : public CompareFixture {
  protected:
-  fs::path save(const std::string& name, const std::string& text) const {
-    const fs::path path = temporary_.path() / name;
-    EXPECT_TRUE(parse_model(text.c_str()).save(path).ok());
-    return path;
-  }
   CompareOptions options(const std::string& reference, const TensorMap& inputs) const {
-    CompareOptions out;
-    out.reference = save("a.onnx", reference);
-    out.inputs = temporary_.path() / "inputs.npz";
-    EXPECT_TRUE(write_npz(out.inputs, inputs).ok());
-    out.cache = "none";
-    out.load.intra_op_threads = 1;
-    return out;
+    return CompareFixture::options(save("a.onnx", reference), inputs);
   }
-  static CompareResult run(const CompareOptions& options) {
-    auto result = compare(options);
-    EXPECT_TRUE(result.ok()) << result.status().message();
-    return result.ok() ? std::move(*result) : CompareResult();
-  }
-  static const ComparedTensor& at(const CompareResult& result, const std::string& name) {
-    static const ComparedTensor none;
-    for (const ComparedTensor& tensor : result.tensors)
-      if (tensor.plan.tensor.name == name) return tensor;
-    ADD_FAILURE() << "no tensor " << name;
-    return none;
-  }
-  TemporaryDirectory temporary_;
 };
+
+constexpr const char* kTopK = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,8400] logits, float[1,8400,16] memory) => (float[1,300,16] rows, float[1,300] best)
+<int64[1] k = {300}, int64[1] axis = {2}, int64[3] wide = {1, 300, 16}> {
+  scores = Sigmoid (logits)
+  best, chosen = TopK <axis = 1> (scores, k)
+  column = Unsqueeze (chosen, axis)
+  index = Expand (column, wide)
+  rows = GatherElements <axis = 1> (memory, index)
+})";
+
+// 300 scores in 0.5..1, where float16 has 1024 steps: a quarter share a step with another, and
+// ties are broken by index. All others are below 0.4, so that the set is clear.
+TensorMap detector_inputs() {
+  const Tensor in = uniform({300}, 0.5, 1, 3), out = uniform({8400}, 0.001, 0.4, 4);
+  Tensor logits(DType::kFloat32, {1, 8400});
+  for (int i = 0; i < 8400; ++i) {
+    const double p = i % 28 == 5 ? in.data<float>()[i / 28] : out.data<float>()[i];
+    logits.mutable_data<float>()[i] = static_cast<float>(std::log(p / (1 - p)));
+  }
+  return {{"logits", logits}, {"memory", uniform({1, 8400, 16}, -1, 1, 5)}};
+}
+
+TEST_F(CompareSelections, TopKIsComparedAsASetAndItsRowsAfterMatching) {
+  CompareOptions o = options(kTopK, detector_inputs());
+  o.on = "sim:htp-v73";
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+  ASSERT_EQ(result.selections.size(), 1U);
+  const SelectionAgreement& agreement = *result.selections[0].agreement;
+  EXPECT_EQ(agreement.in_common, 300);
+  // A quarter to a half of the places, by the count of shared steps above.
+  EXPECT_GT(agreement.same_position, 120);
+  EXPECT_LT(agreement.same_position, 270);
+  EXPECT_THAT(result.selections[0].check.note, HasSubstr("their order is not"));
+  const TensorComparison& rows = *at(result, "rows").figures;
+  ASSERT_TRUE(rows.unmatched_cosine.has_value());
+  EXPECT_LT(*rows.unmatched_cosine, 0.95);  // independent rows have a cosine of 0
+  EXPECT_GT(*rows.error.cosine, 0.999999);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("row by row 'rows'")));
+}
+
+TEST_F(CompareSelections, ATrueSwapOfTwoSelectionsFails) {
+  // The candidate takes the best score for a bad one.
+  std::string wrong = kTopK;
+  wrong.replace(wrong.find("scores = Sigmoid (logits)"), 25,
+                "low = Constant <value = float[1] {0.97}> ()\n  right = Sigmoid (logits)\n"
+                "  zero = Constant <value = float[1] {0.0}> ()\n"
+                "  high = Greater (right, low)\n  scores = Where (high, zero, right)");
+  CompareOptions o = options(kTopK, detector_inputs());
+  o.candidate = save("b.onnx", wrong);
+  o.tensors = "rows";
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kFail);
+  const SelectionAgreement& agreement = *result.selections[0].agreement;
+  EXPECT_LT(agreement.in_common, 300);
+  EXPECT_GT(agreement.margin, 0.5);
+  EXPECT_EQ(result.selections[0].check.verdict, Verdict::kFail);
+}
+
+constexpr const char* kLabels = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] scores) => (int64[3] labels, float[3] best)
+<int64[1] k = {3}, int64[4] classes = {7, 8, 9, 5}, float[4] nudge = {0, 0, 0, 0}> {
+  moved = Add (scores, nudge)
+  best, chosen = TopK <axis = 0> (moved, k)
+  labels = Gather <axis = 0> (classes, chosen)
+})";
+
+TEST_F(CompareSelections, APermutationOfEqualDetectionsPassesAClassSwapDoesNot) {
+  const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7321F, 0.7321F, 0.25F})}};
+  CompareOptions o = options(kLabels, inputs);
+  o.tensors = "labels";
+  o.storage = "float16";
+  // 2^-13 turns the two equal scores over; float16 moves them by a third of its step, 2^-11.
+  o.candidate = save(
+      "b.onnx", replaced(kLabels, "nudge = {0, 0, 0, 0}", "nudge = {0, 0, 0.0001220703125, 0}"));
+  const CompareResult turned = run(o);
+  EXPECT_EQ(turned.verdict, Verdict::kPass) << describe(turned);
+  EXPECT_EQ(turned.selections[0].agreement->same_position, 1);
+  o.candidate = save("c.onnx", replaced(kLabels, "{7, 8, 9, 5}", "{8, 7, 9, 5}"));
+  const CompareResult swapped = run(o);
+  EXPECT_EQ(swapped.verdict, Verdict::kFail);
+  EXPECT_EQ(at(swapped, "labels").figures->error.differing, 2);
+}
+
+// A recording of the outputs alone: the rows of the candidate cannot be brought to the reference.
+TEST_F(CompareSelections, OutputsBehindASelectionThatWasNotRecordedNeverPass) {
+  const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7321F, 0.7325F, 0.25F})}};
+  CompareOptions o = options(kLabels, inputs);
+  const auto recording = [&](const std::string& name, TensorMap outputs) {
+    fs::create_directory(temporary_.path() / name);
+    save(name + "/000.npz", outputs);
+    return "files:" + (temporary_.path() / name).string();
+  };
+  const Tensor wrong = Tensor::from<std::int64_t>(DType::kInt64, {3}, {9, 8, 5});
+  TensorMap outputs = {{"labels", wrong}, {"best", floats({3}, {0.5F, 0.7321F, 0.7325F})}};
+  o.on = recording("wrong", outputs);
+  o.gates = {"allclose"};
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kInconclusive) << describe(result);
+  for (const char* name : {"labels", "best"})
+    EXPECT_EQ(at(result, name).figures->check.verdict, Verdict::kInconclusive) << name;
+  for (const Check& check : at(result, "best").figures->gates)
+    EXPECT_EQ(check.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(describe(result), HasSubstr("record 'chosen'"));
+  for (const Check& check : result.checks)
+    EXPECT_THAT(check.name, ::testing::Not(HasSubstr("beyond their limit")));  // none was judged
+  // With the indices the same labels are wrong.
+  outputs.emplace("chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {2, 1, 0}));
+  o.on = recording("more", outputs);
+  o.gates.clear();
+  EXPECT_EQ(at(run(o), "labels").figures->check.verdict, Verdict::kFail);
+}
+
+TEST_F(CompareSelections, AReversedOrderPassesAsASetWithANote) {
+  const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})}};
+  CompareOptions o = options(kLabels, inputs);
+  const fs::path folder = temporary_.path() / "reversed";
+  fs::create_directory(folder);
+  save("reversed/000.npz", {{"labels", Tensor::from<std::int64_t>(DType::kInt64, {3}, {7, 8, 9})},
+                            {"best", floats({3}, {0.5F, 0.7F, 0.9F})},
+                            {"moved", floats({4}, {0.5F, 0.7F, 0.9F, 0.25F})},
+                            {"chosen", Tensor::from<std::int64_t>(DType::kInt64, {3}, {0, 1, 2})}});
+  o.on = "files:" + folder.string();
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("read row 0 see another detection")));
+}
 
 // 400 boxes of sides 1 to 30 in a picture of 60, of two classes; what comes out are the
 // boxes and scores that were chosen.
