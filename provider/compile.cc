@@ -33,6 +33,9 @@ Result<Compiled> compile(const Ort::ConstGraph& graph, const Ort::ConstNode& fus
     TENONNX_ASSIGN_OR_RETURN(Compiled compiled,
                              load_context(nodes[0], graph.GetModelPath(), settings));
     compiled.partition = fused.GetName();
+    // The order is that of this node, which need not be that of the node it was compiled for.
+    compiled.inputs = std::move(inputs);
+    compiled.outputs = std::move(outputs);
     return compiled;
   }
   Compiled compiled;

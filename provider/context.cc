@@ -116,7 +116,7 @@ Result<Ort::Node> make_context_node(const Compiled& compiled, std::string_view b
   std::string carried(bytes);
   if (!settings.embed_contexts) {
     const std::string stem = model.stem().string();
-    carried = fmt::format("{}_{}.bin", stem.empty() ? "model_ctx" : stem, compiled.partition);
+    carried = fmt::format("{}_{}.bin", stem.empty() ? "model_ctx" : stem, compiled.number);
     if (!bytes.empty())
       TENONNX_RETURN_IF_ERROR(write_file_atomic(model.parent_path() / carried, bytes));
   }

@@ -25,6 +25,7 @@ struct ReportedNode {
 // to it.
 struct Compiled {
   std::string partition;  // the name of the node that stands for it
+  int number = 0;         // from 1, in the order in which the session compiles
   std::string compatibility;
   Backend backend = Backend::kDevice;
   std::vector<std::string> inputs, outputs;  // in the order of that node
@@ -43,7 +44,8 @@ Result<Compiled> read_context(std::string_view bytes, std::string_view where);
 
 bool is_own_context(const Ort::ConstNode& node);
 // The node that ONNX Runtime writes into the compiled model; for a context beside the model, writes
-// that file too. An empty `bytes` is left out (Settings::options.drop_binary).
+// that file too, MODEL-STEM_NUMBER.bin. An empty `bytes` is left out
+// (Settings::options.drop_binary).
 Result<Ort::Node> make_context_node(const Compiled& compiled, std::string_view bytes,
                                     const std::filesystem::path& model, const Settings& settings);
 // The context that such a node carries or names. Its compatibility is checked: FailedPrecondition

@@ -13,10 +13,13 @@
 namespace tenonnx::simnpu {
 namespace {
 
-void add_partition(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode*>& nodes) {
+// A partition that is compiled holds its constants itself. A context was compiled before, and reads
+// as an input what may have become a constant since, when a session folded what stands before it.
+void add_partition(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode*>& nodes,
+                   bool holds_constants) {
   OrtNodeFusionOptions fusion{};
   fusion.ort_version_supported = ORT_API_VERSION;
-  fusion.drop_constant_initializers = true;  // the compiled partition holds them
+  fusion.drop_constant_initializers = holds_constants;
   Ort::ThrowOnError(
       ep_api().EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &fusion));
 }
@@ -60,11 +63,11 @@ Status Provider::capability(const OrtGraph* raw, OrtEpGraphSupportInfo* info) {
   if (!settings_.silent.empty()) warn(settings_.silent);
   const Claims claims = claim(graph, settings_);
   for (const int context : claims.contexts)
-    add_partition(info, {claims.nodes[static_cast<std::size_t>(context)]});
+    add_partition(info, {claims.nodes[static_cast<std::size_t>(context)]}, false);
   for (const Partition& partition : convex_partitions(claims.to_group)) {
     std::vector<const OrtNode*> nodes;
     for (const int i : partition.nodes) nodes.push_back(claims.nodes[static_cast<std::size_t>(i)]);
-    add_partition(info, nodes);
+    add_partition(info, nodes, true);
   }
   return {};
 }
@@ -75,9 +78,10 @@ Status Provider::compile_all(const OrtGraph** graphs, const OrtNode** fused, std
     const Ort::ConstGraph graph{graphs[i]};
     TENONNX_ASSIGN_OR_RETURN(Compiled compiled,
                              compile(graph, Ort::ConstNode{fused[i]}, settings_));
+    compiled.number = static_cast<int>(compiled_.size()) + 1;
     TENONNX_ASSIGN_OR_RETURN(auto kernel, Kernel::create(compiled, settings_.options));
     if (settings_.make_contexts && context_nodes != nullptr) {
-      const bool dropped = settings_.options.drop_binary == static_cast<int>(compiled_.size()) + 1;
+      const bool dropped = settings_.options.drop_binary == compiled.number;
       const std::string bytes = dropped ? std::string() : write_context(compiled);
       TENONNX_ASSIGN_OR_RETURN(
           Ort::Node node, make_context_node(compiled, bytes, settings_.context_file, settings_));

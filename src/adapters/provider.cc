@@ -10,6 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "adapters/node_facts.h"
+#include "adapters/provider_refusal.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/own_directory.h"
 #include "base/status.h"
@@ -132,9 +135,17 @@ class ProviderExecutor final : public Executor {
 
   Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
                                             const LoadOptions& options) const override {
+    return load(model, options, {});
+  }
+
+  // `entries` go into the session's configuration.
+  Result<std::unique_ptr<LoadedGraph>> load(
+      const Model& model, const LoadOptions& options,
+      const std::map<std::string, std::string>& entries) const {
     TENONNX_ASSIGN_OR_RETURN(const PluginProvider plugin,
                              register_plugin(library_, std::string(kSimNpuProvider)));
     Model folded = model.clone();
+    name_nodes(folded);
     const std::vector<std::string> fold = {"fold_constants"};
     const auto passes = run_passes(folded, fold, {});
     if (!passes.ok()) return passes.status().at(address_);
@@ -152,17 +163,20 @@ class ProviderExecutor final : public Executor {
     setup.appends_provider = true;
     setup.configure = [&](Ort::SessionOptions& session) {
       append_plugin(plugin, to_provider, session);
+      for (const auto& [key, value] : entries) session.AddConfigEntry(key.c_str(), value.c_str());
       // Contexts beside a model are looked for from where the model was, which bytes do not tell.
-      if (!model.source_path().empty())
+      if (entries.empty() && !model.source_path().empty())
         session.AddConfigEntry(kOrtSessionOptionEpContextFilePath, model.source_path().c_str());
     };
     LoadOptions unfused = options;
     unfused.optimization = Optimization::kDisabled;
-    TENONNX_ASSIGN_OR_RETURN(auto session, load_session(folded, unfused, setup));
-    ProviderRecord record{std::string(kSimNpuProvider), options_, assignment_of(*session), {}};
+    auto loaded = load_session(folded, unfused, setup);
+    if (!loaded.ok() && options.disable_fallback) return refused(folded, unfused, setup, loaded);
+    if (!loaded.ok()) return loaded.status().at(address_);
+    ProviderRecord record{std::string(kSimNpuProvider), options_, assignment_of(**loaded), {}};
     TENONNX_ASSIGN_OR_RETURN(record.vendor, read_report(report));
     return std::unique_ptr<LoadedGraph>(
-        std::make_unique<ProviderGraph>(std::move(session), std::move(record)));
+        std::make_unique<ProviderGraph>(std::move(*loaded), std::move(record)));
   }
 
   std::vector<std::pair<std::string, std::string>> versions() const override {
@@ -174,6 +188,18 @@ class ProviderExecutor final : public Executor {
   }
 
  private:
+  // Why the session could not be made without falling back: where that was the reason, a session
+  // that may fall back tells which nodes do.
+  Status refused(const Model& model, LoadOptions options, const SessionSetup& setup,
+                 const Result<std::unique_ptr<LoadedGraph>>& loaded) const {
+    options.disable_fallback = options.profile = false;
+    const auto allowed = load_session(model, options, setup);
+    if (!allowed.ok()) return loaded.status().at(address_);
+    return Unsupported(
+        "{}: {}", address_,
+        explain_refusal(std::string(kSimNpuProvider), device_, model, assignment_of(**allowed)));
+  }
+
   const std::string address_;
   const SimNpuOptions options_;
   const std::map<std::string, std::string> given_;
@@ -181,14 +207,7 @@ class ProviderExecutor final : public Executor {
   const fs::path library_;
 };
 
-}  // namespace
-
-const ProviderRecord* provider_record(const LoadedGraph& graph) {
-  const auto* provider = dynamic_cast<const ProviderGraph*>(&graph);
-  return provider != nullptr ? &provider->record() : nullptr;
-}
-
-Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) {
+Result<std::unique_ptr<ProviderExecutor>> make(std::string_view rest) {
   if (rest.empty())
     return InvalidArgument("executor 'provider' needs the name of a provider: {}", kForm);
   const std::string address = fmt::format("provider:{}", rest);
@@ -201,8 +220,54 @@ Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) 
         "executor '{}': device '{}' ({}) has no \"{}\" section, which the provider needs", address,
         device.name, device.file.string(), device.arithmetic ? "supported" : "arithmetic");
   TENONNX_ASSIGN_OR_RETURN(fs::path library, find_library());
-  return std::unique_ptr<Executor>(std::make_unique<ProviderExecutor>(
-      address, std::move(*options), std::move(given), std::move(device), std::move(library)));
+  return std::make_unique<ProviderExecutor>(address, std::move(*options), std::move(given),
+                                            std::move(device), std::move(library));
+}
+
+}  // namespace
+
+const ProviderRecord* provider_record(const LoadedGraph& graph) {
+  const auto* provider = dynamic_cast<const ProviderGraph*>(&graph);
+  return provider != nullptr ? &provider->record() : nullptr;
+}
+
+Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) {
+  TENONNX_ASSIGN_OR_RETURN(auto executor, make(rest));
+  return std::unique_ptr<Executor>(std::move(executor));
+}
+
+Status compile_context(std::string_view rest, const Model& model, const fs::path& out, bool embed,
+                       const LoadOptions& options) {
+  TENONNX_ASSIGN_OR_RETURN(const auto executor, make(rest));
+  std::error_code error;
+  if (fs::exists(out, error))
+    return FailedPrecondition("'{}' exists already; remove it, or name another file", out.string());
+  const fs::path folder = out.parent_path().empty() ? fs::path(".") : out.parent_path();
+  const fs::path work = folder / (".tenonnx-context-" + random_suffix());
+  if (!fs::create_directory(work, error))
+    return Io("cannot make a directory in '{}': {}", folder.string(), error.message());
+  const Status status = [&]() -> Status {
+    const auto compiled =
+        executor->load(model, options,
+                       {{kOrtSessionOptionEpContextEnable, "1"},
+                        {kOrtSessionOptionEpContextEmbedMode, embed ? "1" : "0"},
+                        {kOrtSessionOptionEpContextFilePath, (work / out.filename()).string()}});
+    TENONNX_RETURN_IF_ERROR(compiled.status());
+    if (!fs::exists(work / out.filename(), error))
+      return FailedPrecondition("{} compiled nothing: it took no node of the model",
+                                kSimNpuProvider);
+    std::vector<fs::path> beside;
+    for (const auto& entry : fs::directory_iterator(work, error))
+      if (entry.path().filename() != out.filename()) beside.push_back(entry.path().filename());
+    beside.push_back(out.filename());  // the model last
+    for (const fs::path& file : beside) {
+      fs::rename(work / file, folder / file, error);
+      if (error) return Io("cannot write '{}': {}", (folder / file).string(), error.message());
+    }
+    return {};
+  }();
+  fs::remove_all(work, error);
+  return status;
 }
 
 std::optional<SimNpuOptions> simnpu_options_of(std::string_view address) {

@@ -10,6 +10,7 @@
 // partition computes bit for bit as sim:DEVICE. Options: adapters/simnpu_options.h.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,12 @@ const ProviderRecord* provider_record(const LoadedGraph& graph);
 // not exist. NotFound: the device, or the plugin library (TENONNX_SIMNPU names it, else it is
 // looked for beside the program and in lib/).
 Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest);
+
+// Compiles `model` into a context model: partitions are nodes EPContext, embedded, or with a file
+// OUT-STEM_NUMBER.bin each beside it; what the provider leaves to the CPU stays. The model
+// appears last. `rest` as above. FailedPrecondition where `out` exists.
+Status compile_context(std::string_view rest, const Model& model, const std::filesystem::path& out,
+                       bool embed, const LoadOptions& options);
 
 // The options of such an address; nullopt for an address of another kind.
 std::optional<SimNpuOptions> simnpu_options_of(std::string_view address);

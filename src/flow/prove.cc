@@ -311,7 +311,9 @@ class Prover {
       for (const SegmentPlacement& placement : proof_.placement)
         if (!placement.problem.empty())
           proof_.checks.push_back(
-              inconclusive_check("placement of " + placement.segment, placement.problem));
+              placement.failed
+                  ? failed("placement of " + placement.segment, Internal("{}", placement.problem))
+                  : inconclusive_check("placement of " + placement.segment, placement.problem));
     }
   }
 

@@ -6,7 +6,10 @@
 #include <set>
 
 #include "adapters/address.h"
+#include "adapters/provider.h"
+#include "adapters/provider_refusal.h"
 #include "base/status.h"
+#include "base/wording.h"
 #include "pipeline/decode.h"
 
 namespace tenonnx {
@@ -23,6 +26,21 @@ Result<TensorMap> pick(const LoadedGraph& graph, const TensorMap& tensors) {
     out.emplace(info.name, found->second);
   }
   return out;
+}
+
+// A segment that a provider is to run, and nodes on the CPU all the same.
+void check_provider(const LoadedGraph& graph, const Placement& placement, SegmentPlacement& out) {
+  const ProviderRecord* record = provider_record(graph);
+  if (record == nullptr) return;
+  std::size_t on_cpu = 0;
+  for (const auto& [provider, count] : placement.providers)
+    if (provider != record->provider) on_cpu += static_cast<std::size_t>(count);
+  if (on_cpu == 0) return;
+  out.failed = true;
+  out.problem = on_cpu == placement.nodes.size()
+                    ? listed_but_unused(record->provider, on_cpu, "ran")
+                    : fmt::format("{} of this segment ran on the CPU; tenonnx placement says which",
+                                  counted(on_cpu, "node"));
 }
 
 }  // namespace
@@ -93,6 +111,7 @@ std::vector<SegmentPlacement> LoadedSegments::placement() const {
     if (placement.ok()) {
       one.providers = placement->providers;
       one.problem = placement->disagreement;
+      check_provider(*segment.graph, *placement, one);
     } else {
       one.problem = placement.status().message();
     }

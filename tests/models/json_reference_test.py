@@ -116,6 +116,14 @@ class JsonReference(unittest.TestCase):
         compared = [t for t in self.printed["compare"]["tensors"] if t["state"] == "compared"]
         self.assertLessEqual({"name", "ratio", "check", "figures"}, set(compared[0]))
 
+    def test_placement(self):
+        self.call("placement", "placement", MODEL, "--on", "provider:simnpu", "--allow-fallback")
+        self.compare("placement")
+        printed = self.printed["placement"]
+        self.assertEqual(set(printed["partitions"][0]), {"name", "place", "nodes", "duration_us"})
+        self.assertEqual(set(printed["boundaries"][0]), {"from", "to", "tensors", "bytes"})
+        self.assertLessEqual({"node", "op_type", "place"}, set(printed["nodes"][0]))
+
     def test_verify(self):
         self.call("verify", "verify", "package")
         self.compare("verify", optional=("summary",))
