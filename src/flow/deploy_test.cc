@@ -409,7 +409,7 @@ TEST_F(Deploy, LabelsOfOtherImagesAreAnErrorWhereTheyWereGiven) {
   o.labels.clear();
   const auto found = deploy(o);
   ASSERT_TRUE(found.ok()) << found.status().message();
-  EXPECT_THAT(describe(*found), HasSubstr("the labels do not name 1 of 1 images"));
+  EXPECT_THAT(describe(*found), HasSubstr("the labels do not name 1 of 1 image,"));
   o.labels = "none";
   o.force = true;
   const auto none = deploy(o);
