@@ -128,17 +128,23 @@ TEST(ExportsSlow, DeimV2SHandsOver1612800Elements) {
 }
 
 // Its encoder samples too: the memory is one tensor, and the three levels of the backbone (the
-// fourth is made of the last one by the input projection) keep all sampling behind the cut.
+// fourth is made of the last one by the input projection) keep all sampling behind the cut. The
+// form of one stage has no query selection either.
 TEST(ExportsSlow, DeformableDetrHasMemoryAndBackboneFeatures) {
-  const auto model = Model::load(exports_directory() / "deformable_detr_r18_640_ts.onnx");
-  if (!model.ok()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
-  const AutoCut found = automatic(*model);
-  ASSERT_TRUE(found.cut.has_value()) << found.why_none;
-  EXPECT_EQ(found.cut->kind, "encoder memory");
-  EXPECT_EQ(found.cut->tensors.size(), 1u);
-  ASSERT_EQ(found.alternatives.size(), 1u);
-  EXPECT_EQ(found.alternatives[0].kind, "backbone features");
-  EXPECT_EQ(found.alternatives[0].tensors.size(), 3u);
+  for (const char* name :
+       {"deformable_detr_r18_640_ts.onnx", "deformable_detr_r18_640_dynamo.onnx",
+        "deformable_detr_r18_single_640_ts.onnx", "deformable_detr_r18_single_640_dynamo.onnx"}) {
+    SCOPED_TRACE(name);
+    const auto model = Model::load(exports_directory() / name);
+    if (!model.ok()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
+    const AutoCut found = automatic(*model);
+    ASSERT_TRUE(found.cut.has_value()) << found.why_none;
+    EXPECT_EQ(found.cut->kind, "encoder memory");
+    EXPECT_EQ(found.cut->tensors.size(), 1u);
+    ASSERT_EQ(found.alternatives.size(), 1u);
+    EXPECT_EQ(found.alternatives[0].kind, "backbone features");
+    EXPECT_EQ(found.alternatives[0].tensors.size(), 3u);
+  }
 }
 
 }  // namespace

@@ -31,3 +31,9 @@ if grep 'against PyTorch' "$work/log" | grep -v 'without a counterpart 0,'; then
   fail "an export gives other detections than PyTorch"
 fi
 if grep -q 'cut: none found' "$work/log"; then fail "an export has no cut"; fi
+
+# One that the dynamo exporter's optimiser leaves whole, and one that it does not.
+"$python" "$models/export_models.py" --out "$work/exports" --exporter dynamo \
+  dfine_n deformable_detr_r18_single | tee "$work/log"
+[ "$(grep -c 'without a counterpart 0,' "$work/log")" = 2 ] ||
+  fail "a dynamo export is missing or gives other detections than PyTorch"

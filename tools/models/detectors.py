@@ -9,6 +9,7 @@ is built from transformers' configurations (Apache-2.0).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 from collections.abc import Callable
 
@@ -157,7 +158,7 @@ def _rtdetr_r18(config_type, model_type, **options) -> nn.Module:
     )
 
 
-def _deformable_detr_r18() -> nn.Module:
+def _deformable_detr_r18(two_stage: bool) -> nn.Module:
     backbone = tf.ResNetConfig(
         layer_type="basic",
         depths=[2, 2, 2, 2],
@@ -171,7 +172,7 @@ def _deformable_detr_r18() -> nn.Module:
             decoder_layers=3,
             num_queries=300,
             with_box_refine=True,
-            two_stage=True,
+            two_stage=two_stage,
             num_labels=COCO_CLASS_COUNT,
         )
     )
@@ -252,7 +253,13 @@ DETECTORS: dict[str, Detector] = {
     ),
     "deformable_detr_r18": Detector(
         "Deformable DETR, ResNet-18, 3 + 3 layers, 4 levels",
-        _deformable_detr_r18,
+        functools.partial(_deformable_detr_r18, two_stage=True),
+        mean=IMAGENET_MEAN,
+        std=IMAGENET_STD,
+    ),
+    "deformable_detr_r18_single": Detector(
+        "Deformable DETR of one stage: learned queries, no selection before the decoder",
+        functools.partial(_deformable_detr_r18, two_stage=False),
         mean=IMAGENET_MEAN,
         std=IMAGENET_STD,
     ),
