@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "compile.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "adapters/sim.h"
@@ -21,29 +22,50 @@ Backend backend_of(const Ort::ConstGraph& graph, const Settings& settings) {
   return Backend::kDevice;
 }
 
+std::vector<std::string> names_of(const std::vector<Ort::ConstValueInfo>& values) {
+  std::vector<std::string> names;
+  for (const auto& value : values) names.push_back(name_of(value));
+  return names;
+}
+
+Result<std::vector<std::size_t>> positions_in(const std::vector<std::string>& list,
+                                              const std::vector<std::string>& names) {
+  std::vector<std::size_t> positions;
+  for (const std::string& name : names) {
+    const auto it = std::find(list.begin(), list.end(), name);
+    if (it == list.end()) return Internal("the node of a partition has no tensor '{}'", name);
+    positions.push_back(static_cast<std::size_t>(it - list.begin()));
+  }
+  return positions;
+}
+
 }  // namespace
 
 Result<Compiled> compile(const Ort::ConstGraph& graph, const Ort::ConstNode& fused,
                          const Settings& settings) {
   const auto nodes = graph.GetNodes();
-  std::vector<std::string> inputs, outputs;
-  for (const auto& value : fused.GetInputs()) inputs.push_back(name_of(value));
-  for (const auto& value : fused.GetOutputs()) outputs.push_back(name_of(value));
+  const auto inputs = names_of(fused.GetInputs()), outputs = names_of(fused.GetOutputs());
   if (nodes.size() == 1 && is_own_context(nodes[0])) {
     TENONNX_ASSIGN_OR_RETURN(Compiled compiled,
                              load_context(nodes[0], graph.GetModelPath(), settings));
     compiled.partition = fused.GetName();
-    // The order is that of this node, which need not be that of the node it was compiled for.
-    compiled.inputs = std::move(inputs);
-    compiled.outputs = std::move(outputs);
+    const auto read = names_of(nodes[0].GetInputs()), made = names_of(nodes[0].GetOutputs());
+    if (read.size() != compiled.inputs.size() || made.size() != compiled.outputs.size())
+      return DataLoss("EPContext node '{}' has {} inputs and {} outputs, its binary {} and {}",
+                      nodes[0].GetName(), read.size(), made.size(), compiled.inputs.size(),
+                      compiled.outputs.size());
+    TENONNX_ASSIGN_OR_RETURN(compiled.input_at, positions_in(inputs, read));
+    TENONNX_ASSIGN_OR_RETURN(compiled.output_at, positions_in(outputs, made));
     return compiled;
   }
   Compiled compiled;
   compiled.partition = fused.GetName();
   compiled.compatibility = compatibility_of(settings.device);
   compiled.backend = backend_of(graph, settings);
-  compiled.inputs = std::move(inputs);
-  compiled.outputs = std::move(outputs);
+  compiled.inputs = inputs;
+  compiled.outputs = outputs;
+  TENONNX_ASSIGN_OR_RETURN(compiled.input_at, positions_in(inputs, inputs));
+  TENONNX_ASSIGN_OR_RETURN(compiled.output_at, positions_in(outputs, outputs));
   for (const auto& node : nodes) compiled.nodes.push_back({node.GetName(), node.GetOperatorType()});
   auto model = graph_to_model(graph);
   if (!model.ok()) return model.status().at("partition '" + compiled.partition + "'");

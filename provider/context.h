@@ -28,7 +28,10 @@ struct Compiled {
   int number = 0;         // from 1, in the order in which the session compiles
   std::string compatibility;
   Backend backend = Backend::kDevice;
-  std::vector<std::string> inputs, outputs;  // in the order of that node
+  std::vector<std::string> inputs, outputs;  // of the graph, in the order of that node
+  // Where each of these is at the node that stands for it in the session that loads: a session
+  // reorders the inputs of an EPContext node, and renames them where it removes what stands before.
+  std::vector<std::size_t> input_at, output_at;
   std::vector<ReportedNode> nodes;
   std::string model;  // ONNX
 };

@@ -16,6 +16,7 @@ namespace {
 
 Result<std::vector<std::size_t>> positions(const std::vector<TensorInfo>& infos,
                                            const std::vector<std::string>& names,
+                                           const std::vector<std::size_t>& at,
                                            const std::string& partition) {
   std::vector<std::size_t> out;
   for (const TensorInfo& info : infos) {
@@ -23,7 +24,7 @@ Result<std::vector<std::size_t>> positions(const std::vector<TensorInfo>& infos,
     if (it == names.end())
       return DataLoss("partition '{}': its graph has the tensor '{}', its node does not", partition,
                       info.name);
-    out.push_back(static_cast<std::size_t>(it - names.begin()));
+    out.push_back(at[static_cast<std::size_t>(it - names.begin())]);
   }
   return out;
 }
@@ -62,10 +63,10 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const Compiled& compiled,
   load.intra_op_threads = options.threads;
   load.optimization = Optimization::kDisabled;
   TENONNX_ASSIGN_OR_RETURN(kernel->graph_, load_simulated(model, load));
-  TENONNX_ASSIGN_OR_RETURN(
-      kernel->inputs_, positions(kernel->graph_->inputs(), compiled.inputs, compiled.partition));
-  TENONNX_ASSIGN_OR_RETURN(
-      kernel->outputs_, positions(kernel->graph_->outputs(), compiled.outputs, compiled.partition));
+  TENONNX_ASSIGN_OR_RETURN(kernel->inputs_, positions(kernel->graph_->inputs(), compiled.inputs,
+                                                      compiled.input_at, compiled.partition));
+  TENONNX_ASSIGN_OR_RETURN(kernel->outputs_, positions(kernel->graph_->outputs(), compiled.outputs,
+                                                       compiled.output_at, compiled.partition));
   return kernel;
 }
 
