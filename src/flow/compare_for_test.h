@@ -39,12 +39,12 @@ inline Tensor uniform(Shape shape, double low, double high, std::uint64_t seed) 
 class CompareFixture : public ::testing::Test {
  protected:
   std::filesystem::path save(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = temporary_.path() / name;
+    std::filesystem::path path = temporary_.path() / name;
     EXPECT_TRUE(parse_model(text.c_str()).save(path).ok());
     return path;
   }
   std::filesystem::path save(const std::string& name, const TensorMap& tensors) const {
-    const std::filesystem::path path = temporary_.path() / name;
+    std::filesystem::path path = temporary_.path() / name;
     EXPECT_TRUE(write_npz(path, tensors).ok());
     return path;
   }

@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::Field;
 using ::testing::HasSubstr;
 
 // Two detections, circle (0,0)-(8,4) and square (8,4)-(16,8) of a 16 x 8 image, whatever it shows;
@@ -86,7 +85,7 @@ class CompareGates : public ::testing::Test {
     ASSERT_TRUE(write_json_file(temporary_.path() / name, json).ok());
   }
   fs::path save(const std::string& name, double shift) const {
-    const fs::path path = temporary_.path() / name;
+    fs::path path = temporary_.path() / name;
     EXPECT_TRUE(parse_model(detector(shift).c_str()).save(path).ok());
     return path;
   }

@@ -110,7 +110,7 @@ TEST_F(CompareSelections, APermutationOfEqualDetectionsPassesAClassSwapDoesNot) 
 TEST_F(CompareSelections, OutputsBehindASelectionThatWasNotRecordedNeverPass) {
   const TensorMap inputs = {{"scores", floats({4}, {0.5F, 0.7321F, 0.7325F, 0.25F})}};
   CompareOptions o = options(kLabels, inputs);
-  const auto recording = [&](const std::string& name, TensorMap outputs) {
+  const auto recording = [&](const std::string& name, const TensorMap& outputs) {
     fs::create_directory(temporary_.path() / name);
     save(name + "/000.npz", outputs);
     return "files:" + (temporary_.path() / name).string();

@@ -33,12 +33,12 @@ Tensor in_layout(const PlannedTensor& planned, const Tensor& candidate) {
 class Side {
  public:
   Side(std::string title, const Executor& executor, const Model& model,
-       std::vector<std::string> outputs, LoadOptions options, bool keep)
+       std::vector<std::string> outputs, const LoadOptions& options, bool keep)
       : title_(std::move(title)),
         executor_(executor),
         model_(model),
         outputs_(std::move(outputs)),
-        options_(std::move(options)),
+        options_(options),
         keep_(keep) {}
 
   Result<TensorMap> run(const ReferenceInput& input, std::size_t position,

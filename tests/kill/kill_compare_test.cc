@@ -29,18 +29,10 @@ class KillCompare : public ::testing::Test {
  protected:
   // Small windows, so that there are many; a cache of its own.
   pid_t start(const fs::path& cache, const fs::path& out, bool resume) const {
-    std::vector<std::string> args = {"--quiet",
-                                     "--json",
-                                     "compare",
-                                     TENONNX_TEST_SOURCE_DIR "/examples/models/shapes_deimv2.onnx",
-                                     "--on",
-                                     "sim:htp-v73",
-                                     "--random-inputs",
-                                     "1",
-                                     "--memory",
-                                     "20",
-                                     "--cache",
-                                     cache.string()};
+    const std::string model = TENONNX_TEST_SOURCE_DIR "/examples/models/shapes_deimv2.onnx";
+    std::vector<std::string> args = {"--quiet",  "--json",      "compare",         model,
+                                     "--on",     "sim:htp-v73", "--random-inputs", "1",
+                                     "--memory", "20",          "--cache",         cache.string()};
     if (resume) args.emplace_back("--resume");
     return start_tenonnx(args, out);
   }
