@@ -107,7 +107,9 @@ class Placer {
     const Support support =
         e_.device != nullptr ? find_support(e_.device->supported, facts) : Support{};
     const bool host = vendor->second->backend == "host";
-    if (host) {
+    if (e_.run_failed) {
+      placed.why = "the run failed";
+    } else if (host) {
       placed.place = NodePlace::kVendorCpu;
       placed.why = "the provider's own record says so";
     } else if (e_.mislabelled.contains(placed.op_type)) {

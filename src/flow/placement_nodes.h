@@ -22,6 +22,7 @@ struct PlacementEvidence {
   const ProviderRecord* record;  // nullptr: an executor that has none
   const Device* device;          // whose rules and arithmetic are expected; nullptr: none
   const std::set<std::string>& mislabelled;  // operators whose values are not the device's
+  bool run_failed = false;                   // the profile has the partition that failed as well
 };
 
 // Fills nodes and partitions.

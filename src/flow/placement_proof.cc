@@ -141,7 +141,7 @@ class PlacementProver {
                                                              *device_, inputs_, options_.load));
     }
     place_nodes({original_, prepared_, profile, record_, device_ ? &*device_ : nullptr,
-                 fingerprint.mislabelled},
+                 fingerprint.mislabelled, !made_},
                 result_);
     find_boundaries(prepared_, result_);
     if (!made_) return {};  // the profile of a run that failed says nothing of the rest
