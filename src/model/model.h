@@ -85,8 +85,8 @@ class Model {
     derived_.reset();
     return *proto_;
   }
-  // What was derived of the graph and is worth keeping for whoever looks at it next (an index, types
-  // and shapes: passes/graph_facts.h). mutable_proto() drops it; clone() does not copy it.
+  // What was derived of the graph and is worth keeping for whoever looks at it next (an index,
+  // types and shapes: passes/graph_facts.h). mutable_proto() drops it; clone() does not copy it.
   std::shared_ptr<void>& derived() { return derived_; }
   // Copies the proto and shares the mapped files.
   Model clone() const;
