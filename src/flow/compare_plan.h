@@ -33,8 +33,8 @@ struct PlannedTensor {
   std::string candidate;  // its name in the candidate
   // Where it is there in another layout: Transpose(candidate, perm) is compared; else empty.
   std::vector<std::int64_t> perm;
-  std::string why;        // why it is not compared
-  std::string node;       // "Conv '/encoder/conv1'"
+  std::string why;   // why it is not compared
+  std::string node;  // "Conv '/encoder/conv1'"
   std::string op_type;
   int axis = 0;            // of a Softmax
   std::set<int> behind;    // selections that it lies behind

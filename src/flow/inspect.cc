@@ -63,7 +63,8 @@ std::string describe_operators(const Inspection& found) {
   std::string line;
   for (std::size_t i = 0; i < std::min(counts.size(), kListed); ++i)
     line += fmt::format("{}{} {}", i ? ", " : "", counts[i].first, counts[i].second);
-  if (counts.size() > kListed) line += fmt::format(", {}", counted(counts.size() - kListed, "more type"));
+  if (counts.size() > kListed)
+    line += fmt::format(", {}", counted(counts.size() - kListed, "more type"));
   return line;
 }
 

@@ -22,7 +22,8 @@ struct SegmentPlacement {
   std::string segment, executor;
   std::vector<std::pair<std::string, int>> providers;
   std::string problem;  // the profile and the assignment record disagree, or there is none
-  bool failed = false;  // the problem is one that was seen: nodes of a provider's segment on the CPU
+  bool failed =
+      false;  // the problem is one that was seen: nodes of a provider's segment on the CPU
 };
 
 class LoadedSegments {
