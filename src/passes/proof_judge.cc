@@ -2,8 +2,6 @@
 // Copyright The tenonnx authors
 #include "passes/proof_judge.h"
 
-#include <utility>
-
 #include "base/status.h"
 #include "passes/proof_floor.h"
 
@@ -33,7 +31,7 @@ JudgedRegion judge_region(PassClass exactness, const std::optional<Limit>& bound
                           std::span<const TensorMap> disturbed) {
   JudgedRegion judged;
   judged.worst = make_check("outputs", 0, Comparison::kAtMost, {0, "none differ"});
-  const auto take = [&](Check check) {
+  const auto take = [&](const Check& check) {
     if (check.verdict == Verdict::kFail && judged.failed &&
         severity(check) <= severity(judged.worst))
       return;
@@ -59,7 +57,7 @@ JudgedRegion judge_region(PassClass exactness, const std::optional<Limit>& bound
                       checks.status().message()));
       continue;
     }
-    for (Check& check : *checks) take(std::move(check));
+    for (const Check& check : *checks) take(check);
   }
   return judged;
 }
