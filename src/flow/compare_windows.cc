@@ -190,10 +190,9 @@ class WindowRun {
           return InvalidArgument("the candidate's indices '{}' are {}, not int64 or int32",
                                  found->first, to_string(found->second.dtype()));
         const Shape scores = scores_shape(selection);
-        out.emplace(info.name,
-                    selection.op_type == "NonMaxSuppression"
-                        ? usable_triples(found->second, info.dtype, scores)
-                        : usable_indices(found->second, info.dtype, length_of(selection, scores)));
+        const Shape lengths =
+            selection.op_type == "NonMaxSuppression" ? scores : Shape{length_of(selection, scores)};
+        out.emplace(info.name, usable_indices(found->second, info.dtype, lengths));
       }
     }
     return out;

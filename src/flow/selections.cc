@@ -143,18 +143,4 @@ Result<Model> force_selections(const Model& model, const std::vector<Selection>&
   return forced;
 }
 
-Tensor usable_indices(const Tensor& indices, DType dtype, std::int64_t length) {
-  Tensor out(dtype, indices.shape());
-  for (std::int64_t i = 0; i < indices.size(); ++i) {
-    std::int64_t value = indices.dtype() == DType::kInt32 ? indices.data<std::int32_t>()[i]
-                                                          : indices.data<std::int64_t>()[i];
-    if (length > 0) value = std::clamp<std::int64_t>(value, 0, length - 1);
-    if (dtype == DType::kInt32)
-      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-    else
-      out.mutable_data<std::int64_t>()[i] = value;
-  }
-  return out;
-}
-
 }  // namespace tenonnx

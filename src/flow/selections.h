@@ -52,8 +52,4 @@ Behind behind_selections(const GraphIndex& index, const std::vector<Selection>& 
 Result<Model> force_selections(const Model& model, const std::vector<Selection>& selections,
                                const std::set<int>& which);
 
-// `indices` as the graph takes them: in `dtype` (int64 or int32), and those outside [0, length) at
-// the nearest end, so that a run does not end there; they are counted by compare_selection.
-Tensor usable_indices(const Tensor& indices, DType dtype, std::int64_t length);
-
 }  // namespace tenonnx

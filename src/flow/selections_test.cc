@@ -63,12 +63,5 @@ TEST(ForceSelections, TakesTheIndicesFromOutside) {
   EXPECT_THAT(std::vector<float>(top, top + 3), ElementsAre(2, 0, 5));
 }
 
-TEST(UsableIndices, StayInRangeAndTakeTheDtype) {
-  const Tensor in = Tensor::from<std::int32_t>(DType::kInt32, {3}, {-2, 1, 9});
-  const Tensor out = usable_indices(in, DType::kInt64, 4);
-  const auto* p = out.data<std::int64_t>();
-  EXPECT_THAT(std::vector<std::int64_t>(p, p + 3), ElementsAre(0, 1, 3));
-}
-
 }  // namespace
 }  // namespace tenonnx

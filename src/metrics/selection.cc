@@ -210,4 +210,20 @@ Json to_json(const SelectionAgreement& agreement) {
           {"box_margin", json_number(agreement.box_margin)}};
 }
 
+Tensor usable_indices(const Tensor& indices, DType dtype, const Shape& lengths) {
+  Tensor out(dtype, indices.shape());
+  const auto axes = static_cast<std::int64_t>(lengths.size());
+  for (std::int64_t i = 0; i < indices.size(); ++i) {
+    std::int64_t value = indices.dtype() == DType::kInt32 ? indices.data<std::int32_t>()[i]
+                                                          : indices.data<std::int64_t>()[i];
+    const std::int64_t length = axes == 0 ? 0 : lengths[static_cast<std::size_t>(i % axes)];
+    if (length > 0) value = std::clamp<std::int64_t>(value, 0, length - 1);
+    if (dtype == DType::kInt32)
+      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+    else
+      out.mutable_data<std::int64_t>()[i] = value;
+  }
+  return out;
+}
+
 }  // namespace tenonnx

@@ -62,6 +62,12 @@ void join_worst(SelectionAgreement& total, const SelectionAgreement& next);
 Check selection_check(std::string_view name, const SelectionAgreement& agreement,
                       const Limit& score_limit);
 
+// `indices` as a graph takes them: in `dtype` (int64 or int32), and those outside [0, length) at
+// the nearest end, so that a run does not end there; compare_selection counts them. Of
+// NonMaxSuppression, whose last axis holds 3 indices, `lengths` are the shape of the scores,
+// [B,C,S]; of others it is one. Where a length is not known (0 or less) the index stays.
+Tensor usable_indices(const Tensor& indices, DType dtype, const Shape& lengths);
+
 // "300 of 300 chosen alike, 198 of them at the same place"
 std::string to_string(const SelectionAgreement& agreement);
 Json to_json(const SelectionAgreement& agreement);

@@ -130,5 +130,12 @@ TEST(Selection, AReversedOrderIsSaidBesideASetThatIsRight) {
   EXPECT_EQ(selection_check("topk", *got, {0.25, ""}).note.find("read row 0"), std::string::npos);
 }
 
+TEST(UsableIndices, StayInRangeAndTakeTheDtype) {
+  const Tensor in = Tensor::from<std::int32_t>(DType::kInt32, {3}, {-2, 1, 9});
+  const Tensor out = usable_indices(in, DType::kInt64, {4});
+  const auto* p = out.data<std::int64_t>();
+  EXPECT_THAT(std::vector<std::int64_t>(p, p + 3), testing::ElementsAre(0, 1, 3));
+}
+
 }  // namespace
 }  // namespace tenonnx

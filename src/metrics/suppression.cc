@@ -269,20 +269,4 @@ Check suppression_check(std::string_view name, const SelectionAgreement& agreeme
       std::move(note));
 }
 
-Tensor usable_triples(const Tensor& indices, DType dtype, const Shape& scores) {
-  Tensor out(dtype, indices.shape());
-  for (std::int64_t i = 0; i < indices.size(); ++i) {
-    std::int64_t value = indices.dtype() == DType::kInt32 ? indices.data<std::int32_t>()[i]
-                                                          : indices.data<std::int64_t>()[i];
-    const auto axis = static_cast<std::size_t>(i % 3);
-    if (scores.size() == 3 && scores[axis] > 0)
-      value = std::clamp<std::int64_t>(value, 0, scores[axis] - 1);
-    if (dtype == DType::kInt32)
-      out.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-    else
-      out.mutable_data<std::int64_t>()[i] = value;
-  }
-  return out;
-}
-
 }  // namespace tenonnx

@@ -40,7 +40,4 @@ Result<SelectionAgreement> compare_suppression(const Tensor& boxes, const Tensor
 Check suppression_check(std::string_view name, const SelectionAgreement& agreement,
                         const Limit& score_limit, const Limit& box_limit);
 
-// `indices` with every triple inside [B,C,S], so that a run does not end there.
-Tensor usable_triples(const Tensor& indices, DType dtype, const Shape& scores);
-
 }  // namespace tenonnx

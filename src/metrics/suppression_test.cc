@@ -140,7 +140,7 @@ TEST(Suppression, TriplesThatAreNoneAreCounted) {
   SuppressionSpec one = spec();
   one.max_output = 1;
   EXPECT_EQ(compared(chosen({3, 0}), one).invalid, 1);  // more than may be
-  const Tensor usable = usable_triples(bad, DType::kInt64, {1, 1, 6});
+  const Tensor usable = usable_indices(bad, DType::kInt64, {1, 1, 6});
   EXPECT_EQ(usable.data<std::int64_t>()[7], 0);
   EXPECT_EQ(usable.data<std::int64_t>()[11], 5);
 }
