@@ -6,6 +6,7 @@
 #include <onnxruntime_cxx_api.h>
 #include <onnxruntime_ep_device_ep_metadata_keys.h>
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,7 +59,7 @@ class Factory final : public OrtEpFactory {
       return guarded([&]() -> Status {
         TENONNX_ASSIGN_OR_RETURN(Settings settings,
                                  read_settings(Ort::ConstSessionOptions(session)));
-        *made = new Provider(std::move(settings), logger);
+        *made = std::make_unique<Provider>(std::move(settings), logger).release();
         return {};
       });
     };
@@ -139,7 +140,7 @@ extern "C" {
   return tenonnx::simnpu::guarded([&]() -> tenonnx::Status {
     TENONNX_RETURN_IF_ERROR(tenonnx::adopt_onnxruntime(*base));
     if (room < 1) return tenonnx::InvalidArgument("no room for a factory");
-    factories[0] = new tenonnx::simnpu::Factory(registered);
+    factories[0] = std::make_unique<tenonnx::simnpu::Factory>(registered).release();
     *made = 1;
     return {};
   });

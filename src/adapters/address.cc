@@ -81,6 +81,13 @@ Result<std::unique_ptr<Executor>> make_executor(std::string_view address, Addres
         "executor '{}' would run a command that a file names (a package, or a device file), which "
         "may be somebody else's: look at it, and set TENONNX_ALLOW_EXEC=1 to allow it",
         address);
+  if (origin == AddressOrigin::kFile && kind == "provider" &&
+      address.find(",report=") != std::string_view::npos)
+    return InvalidArgument(
+        "executor '{}' would write a file that a package or a device file names: leave 'report' "
+        "out "
+        "there; it is for addresses on the command line",
+        address);
   for (const Adapter& adapter : kAdapters) {
     if (adapter.kind != kind) continue;
     if (colon != std::string_view::npos && colon + 1 == address.size())

@@ -48,5 +48,14 @@ TEST(MakeExecutor, ADeviceWithoutArithmeticCannotBeSimulated) {
                     HasSubstr("it is a target")));
 }
 
+TEST(MakeExecutor, AFileMayNotNameAFileToBeWritten) {
+  const std::string address = "provider:simnpu,report=/tmp/mine.json";
+  EXPECT_TRUE(make_executor(address).ok());
+  const Status status = make_executor(address, AddressOrigin::kFile).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("report"), HasSubstr("would write a file")));
+  EXPECT_TRUE(make_executor("provider:simnpu,soc=v68", AddressOrigin::kFile).ok());
+}
+
 }  // namespace
 }  // namespace tenonnx

@@ -246,7 +246,7 @@ Status compile_context(std::string_view rest, const Model& model, const fs::path
   const fs::path work = folder / (".tenonnx-context-" + random_suffix());
   if (!fs::create_directory(work, error))
     return Io("cannot make a directory in '{}': {}", folder.string(), error.message());
-  const Status status = [&]() -> Status {
+  Status status = [&]() -> Status {
     const auto compiled =
         executor->load(model, options,
                        {{kOrtSessionOptionEpContextEnable, "1"},
