@@ -32,8 +32,8 @@ Status prove_context(const ContextRequest& request, PlacementResult& result) {
   LoadOptions load = options.load;
   load.disable_fallback = !options.allow_fallback;
   constexpr std::string_view kKind = "provider:";
-  const Status compiled = compile_context(std::string_view(request.address).substr(kKind.size()),
-                                          request.prepared, options.context, options.embed, load);
+  Status compiled = compile_context(std::string_view(request.address).substr(kKind.size()),
+                                    request.prepared, options.context, options.embed, load);
   if (!compiled.ok()) {
     if (compiled.code() == StatusCode::kIo || compiled.code() == StatusCode::kFailedPrecondition)
       return compiled;
