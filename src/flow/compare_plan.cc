@@ -116,6 +116,9 @@ Status nothing_matches(const std::string& glob, const std::vector<ComputedTensor
         "no tensor matches '{}' (--tensors takes 'all', 'boundary' or a pattern over whole names); "
         "{} hold '{}': {}",
         glob, found, longest, near);
+  if (tensors.empty())
+    return InvalidArgument(
+        "the model computes no tensor (it has no nodes): there is nothing to compare");
   for (std::size_t i = 0; i < tensors.size() && i < kMostExamples; ++i)
     near += fmt::format("{}'{}'", near.empty() ? "" : ", ", tensors[i].name);
   return InvalidArgument(

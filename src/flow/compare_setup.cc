@@ -120,6 +120,33 @@ Status read_names(const CompareOptions& options, CompareSetup& setup) {
   if (reader.has("names")) {
     TENONNX_ASSIGN_OR_RETURN(names, reader.at("names"));
   }
+  const auto recorded = [&](std::string_view side) -> std::string {
+    if (!reader.has(side)) return {};
+    const auto entry = reader.at(side);
+    const auto hash = entry.ok() && entry->has("sha256") ? entry->string("sha256")
+                                                         : Result<std::string>(std::string());
+    return hash.ok() ? *hash : std::string();
+  };
+  if (const std::string after = recorded("after");
+      !after.empty() && after != setup.other.sha256()) {
+    if (!options.names.empty())
+      return InvalidArgument(
+          "the record of names '{}' (--names) is of another model than the candidate '{}': it was "
+          "written for SHA-256 {}, the candidate's is {}; give the .passes.json that was written "
+          "with the candidate",
+          path.string(), options.candidate.string(), after, setup.other.sha256());
+    setup.notes.push_back(fmt::format(
+        "'{}' is not used: it was written for another model than the candidate (SHA-256 {}.., not "
+        "{}..)",
+        path.filename().string(), after.substr(0, 12), setup.other.sha256().substr(0, 12)));
+    return {};
+  }
+  if (const std::string before = recorded("before");
+      !before.empty() && before != setup.source.sha256())
+    setup.notes.push_back(fmt::format(
+        "the record of names '{}' begins at another model than the reference (SHA-256 {}.., not "
+        "{}..): tensors that its passes took away count as fused",
+        path.filename().string(), before.substr(0, 12), setup.source.sha256().substr(0, 12)));
   TENONNX_ASSIGN_OR_RETURN(setup.names, name_record_from_json(names));
   setup.names_file = path.filename().string();
   return {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/files.h"
 #include "flow/compare_for_test.h"
 
 namespace tenonnx {
@@ -91,6 +92,32 @@ TEST_F(Compare, MergedConstantsAreWithinOneRoundingMore) {
   EXPECT_EQ(coverage(result), "compared 1 of 2 tensors, 1 fused away, 0 unmapped");
   EXPECT_GT(at(result, "y").figures->error.differing, 0);
   EXPECT_EQ(result.names, "b.passes.json");
+}
+
+TEST_F(Compare, ARecordOfAnotherModelIsNotBelieved) {
+  CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
+  o.candidate = save("b.onnx", kToy);
+  const auto write = [&](const std::string& before, const std::string& after) {
+    std::ofstream(temporary_.path() / "b.passes.json")
+        << fmt::format(R"({{"names": {{"renamed": {{}}, "removed": {{"a": "merge_mul"}}}},
+                            "before": {{"sha256": "{}"}}, "after": {{"sha256": "{}"}}}})",
+                       before, after);
+  };
+  const std::string a = *sha256_file(o.reference), b = *sha256_file(o.candidate);
+  write(a, b);
+  EXPECT_EQ(run(o).count(TensorState::kFused), 1U);
+  write(a, std::string(64, '0'));
+  const CompareResult stale = run(o);
+  EXPECT_EQ(stale.count(TensorState::kFused), 0U);
+  EXPECT_EQ(stale.names, "");
+  EXPECT_THAT(describe(stale), HasSubstr("'b.passes.json' is not used"));
+  write(std::string(64, '0'), b);
+  EXPECT_THAT(describe(run(o)), HasSubstr("begins at another model than the reference"));
+  write(a, std::string(64, '0'));
+  o.names = temporary_.path() / "b.passes.json";
+  EXPECT_THAT(compare(o).status().message(),
+              AllOf(HasSubstr("b.passes.json' (--names) is of another model"),
+                    HasSubstr("give the .passes.json that was written with the candidate")));
 }
 
 TEST_F(Compare, WhatHasNoCounterpartLeavesItInconclusive) {

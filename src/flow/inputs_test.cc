@@ -101,6 +101,7 @@ TEST(Cut, IsNamedInManyWays) {
   EXPECT_EQ(*parse_cut("none"), Names());
   EXPECT_EQ(*parse_cut("a/b, c/d"), (Names{"a/b", "c/d"}));
   EXPECT_FALSE(parse_cut(",").ok());
+  EXPECT_THAT(parse_cut("auto,a/b").status().message(), HasSubstr("'auto' stands alone"));
   TemporaryDirectory temporary;
   const auto from = [&](const std::string& text) {
     std::ofstream(temporary.path() / "cut") << text;

@@ -16,6 +16,7 @@
 #include "contract/contract.h"
 #include "flow/choose_passes.h"
 #include "flow/staged_files.h"
+#include "model/default_inputs.h"
 #include "model/model.h"
 #include "ort/executor.h"
 
@@ -196,7 +197,7 @@ Status write(const OptimizeOptions& options, const Model& model, StagedFiles& st
   TENONNX_RETURN_IF_ERROR(write_contract(options, staging, result));
   TENONNX_RETURN_IF_ERROR(
       write_json_file(staging.path() / names_file(options.out).filename(), to_json(result)));
-  if (const Status status = staging.publish(name); !status.ok()) {
+  if (Status status = staging.publish(name); !status.ok()) {
     result.written = false;
     return status;
   }
@@ -236,6 +237,11 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   result.proof = options.proof;
   result.before = {count_nodes(model), bytes_on_disk(options.model, model.external_files()),
                    model.sha256()};
+  if (const int pinned = pin_default_inputs(model.mutable_proto()); pinned > 0)
+    result.notes.push_back(fmt::format(
+        "{} with a stored value, which a caller could override, {} a constant now (exporters write "
+        "such inputs where they keep initializers as inputs)",
+        counted(pinned, "input"), pinned == 1 ? "is" : "are each"));
   if (!options.input_shapes.empty()) {
     const std::vector<std::string> fix = {"fix_input_shapes"};
     TENONNX_ASSIGN_OR_RETURN(

@@ -7,6 +7,9 @@
 #include <onnx/onnx_pb.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "base/files.h"
 #include "base/npy.h"
 #include "base/status.h"
@@ -266,6 +269,41 @@ TEST_F(Optimize, NoShapeArithmeticRemainsInTheExample) {
     if (node.op_type() == "Expand") {
       EXPECT_TRUE(index.find(node.input(1))->is_initializer()) << node.name();
     }
+}
+
+// The default of s makes w [2,4], a caller's [4,2] another shape: what depends on it is no
+// constant.
+TEST_F(Optimize, InputsWithAStoredValueBecomeConstantsAndThatIsSaid) {
+  const char* text = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[8] x, int64[2] s) => (int64[2] y) <int64[2] s = {2, 4}> {
+      w = Reshape (x, s) d = Shape (w) y = Neg (d) })";
+  const fs::path model = write("kept.onnx", text);
+  Model kept = model_from_text(text);
+  const std::vector<std::string> fold = {"fold_constants"};
+  ASSERT_TRUE(run_passes(kept, fold, {}).ok());
+  EXPECT_EQ(op_types(kept), (std::vector<std::string>{"Reshape", "Shape", "Neg"}));
+  OptimizeOptions o = options(model);
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_THAT(describe(*result), HasSubstr("1 input with a stored value"));
+  const auto out = Model::load(o.out);
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->proto().graph().input_size(), 1);
+  EXPECT_EQ(op_types(*out), (std::vector<std::string>{"Constant"}));
+}
+
+TEST_F(Optimize, WhereAllOutputsAreNaNNothingIsProved) {
+  const fs::path model = small();
+  Tensor x(DType::kFloat32, {2, 8});
+  std::fill_n(x.mutable_data<float>(), x.size(), std::numeric_limits<float>::quiet_NaN());
+  ASSERT_TRUE(write_npz(dir() / "nan.npz", {{"x", x}}).ok());
+  OptimizeOptions o = options(model);
+  o.inputs = dir() / "nan.npz";
+  o.proof = ProofLevel::kWhole;
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+  EXPECT_THAT(describe(*result), HasSubstr("not one finite number"));
 }
 
 }  // namespace

@@ -78,6 +78,10 @@ Result<std::vector<std::string>> parse_cut(const std::string& cut) {
   std::vector<std::string> out = pieces(cut, ',');
   if (out.empty())
     return InvalidArgument("--cut '{}' names no tensor; for the whole graph say --cut none", cut);
+  for (const std::string_view word : {"auto", "none"})
+    if (out.size() > 1 && std::find(out.begin(), out.end(), word) != out.end())
+      return InvalidArgument("the cut '{}' has '{}' beside names: '{}' stands alone", cut, word,
+                             word);
   return out;
 }
 

@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 #include "flow/placement_proof.h"
 
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "adapters/node_facts.h"
 #include "adapters/provider.h"
 #include "adapters/provider_refusal.h"
+#include "base/nearest.h"
 #include "base/status.h"
 #include "base/wording.h"
 #include "contract/contract.h"
@@ -21,6 +24,7 @@
 #include "flow/placement_context.h"
 #include "flow/placement_fingerprint.h"
 #include "flow/placement_nodes.h"
+#include "model/graph.h"
 
 namespace tenonnx {
 namespace {
@@ -158,6 +162,16 @@ class PlacementProver {
   // What pinning did beside moving the operators that were pinned: the same model without it.
   Status affinity() {
     if (record_ == nullptr || record_->options.pinned.empty()) return {};
+    // A misspelt type would read as "pinning it moves nothing".
+    std::set<std::string> types;
+    for_each_graph(prepared_.proto().graph(), [&](const onnx::GraphProto& graph) {
+      for (const auto& node : graph.node()) types.insert(node.op_type());
+    });
+    for (const std::string& pinned : record_->options.pinned)
+      if (!types.contains(pinned))
+        return InvalidArgument(
+            "--affinity {}=cpu: the model has no node of that type; the nearest are {}", pinned,
+            nearest_names(pinned, {types.begin(), types.end()}));
     PlacementOptions free = options_;
     const std::size_t at = result_.address.find(",affinity=");
     const std::size_t end = result_.address.find(',', at + 1);

@@ -275,7 +275,13 @@ TEST_F(PlacementProof, WhatCannotBeAskedIsSaid) {
   options.on = "provider:simnpu";
   options.affinity = {"Softmax"};
   EXPECT_THAT(prove_placement(options).status().message(), HasSubstr("OPERATOR=cpu"));
+  options.context.clear();
+  options.allow_fallback = true;
+  options.affinity = {"Softmx=cpu"};
+  EXPECT_THAT(prove_placement(options).status().message(),
+              AllOf(HasSubstr("no node of that type"), HasSubstr("Softmax")));
   options.affinity.clear();
+  options.context = work_.path() / "c.onnx";
   ASSERT_TRUE(write_file_atomic(options.context, "mine").ok());
   options.allow_fallback = true;
   EXPECT_THAT(prove_placement(options).status().message(), HasSubstr("exists already"));

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "flow/comparison.h"
 #include "flow/segments.h"
+#include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "model/graph.h"
 #include "model/selects.h"
@@ -31,6 +32,27 @@ bool has_selection(const Model& model) {
   });
   return found;
 }
+
+// What the outputs hold that a comparison can say something of.
+class Substance {
+ public:
+  void add(const Tensor& output) {
+    visit_elements(output, [&]<typename T>(const T* elements) {
+      if constexpr (is_float_element<T>) {
+        floating_ = true;
+        finite_ |= std::any_of(elements, elements + output.size(),
+                               [](T value) { return std::isfinite(to_double(value)); });
+      } else {
+        other_ |= output.size() > 0;
+      }
+    });
+  }
+  // Labels of a detector are whole numbers even where all of its scores are NaN.
+  bool any() const { return floating_ ? finite_ : other_; }
+
+ private:
+  bool floating_ = false, finite_ = false, other_ = false;
+};
 
 class Whole {
  public:
@@ -89,6 +111,7 @@ class Whole {
     TENONNX_ASSIGN_OR_RETURN(Observation is, run_whole(*graph_after_, input.tensors));
     std::int64_t differing = 0;
     for (const auto& [name, tensor] : was.outputs) {
+      substance_.add(tensor);
       const auto other = is.outputs.find(name);
       if (other == is.outputs.end()) return Internal("the new graph lacks the output '{}'", name);
       auto identity = compare_identical(tensor, other->second);
@@ -217,6 +240,11 @@ class Whole {
   std::vector<Check> checks() const {
     const std::string over = fmt::format("over {}", inputs_.description());
     if (inputs_.size() == 0) return {inconclusive_check("whole graph", "there are no inputs")};
+    if (!substance_.any() && differing_ == 0)
+      return {
+          inconclusive_check("whole graph",
+                             "the outputs of the graph before hold not one finite number: "
+                             "nothing was compared; give inputs that it computes something of")};
     if (differing_ == 0)
       return {make_check("whole graph: differing elements", 0, Comparison::kAtMost,
                          {0, "identical element by element"}, over)};
@@ -264,6 +292,7 @@ class Whole {
   std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_, graph_noisy_;
   bool knows_noisy_ = false;
   ChainComparison comparison_;
+  Substance substance_;  // of the graph before
   std::int64_t differing_ = 0;
   std::string first_, broken_;
   std::map<std::string, Check> worst_;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "model/default_inputs.h"
 #include "model/graph.h"
 #include "model/guarded_schemas.h"
 #include "model/tensor_proto.h"
@@ -75,10 +76,12 @@ onnx::ModelProto skeleton_of(const Model& model, const std::vector<bool>* needed
       used.insert(from.node(i).input().begin(), from.node(i).input().end());
       for (std::string_view name : captured_names(from.node(i))) used.insert(name);
     }
+  const auto overridable = default_inputs(source);
   std::unordered_set<std::string_view> inputs;
   for (const auto& input : from.input()) inputs.insert(input.name());
   for (const auto& t : from.initializer()) {
     if (needed != nullptr && !used.contains(t.name())) continue;
+    if (overridable.contains(t.name())) continue;  // an input, with a type and no value
     if (!is_small(t)) {
       if (!inputs.contains(t.name())) *to.add_input() = typed_input(t, t.name());
     } else if (!is_external(t)) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "model/default_inputs.h"
 #include "model/graph.h"
 #include "model/guarded_schemas.h"
 
@@ -54,7 +55,10 @@ void light_copy(const onnx::ModelProto& proto, onnx::ModelProto& copy) {
       recorded_only.insert(node.output().begin(), node.output().end());
   for (const onnx::ValueInfoProto& info : from.value_info())
     if (recorded_only.contains(info.name())) *to.add_value_info() = info;
-  for (const onnx::TensorProto& t : from.initializer()) add_light(t, *to.add_initializer());
+  // What a caller may override has a type, and no value that anything may be derived from.
+  const auto overridable = default_inputs(proto);
+  for (const onnx::TensorProto& t : from.initializer())
+    if (!overridable.contains(t.name())) add_light(t, *to.add_initializer());
 }
 
 InferredType type_of(const onnx::TypeProto& type) {
