@@ -52,7 +52,8 @@ g (float[1,3,8,8] images, int64[1,2] size) => (float[1,2,4] boxes)
  float[4] bias = {1, 2, 3, 4}, int64[3] flat = {1, 4, -1}, int64[1] two = {2},
  int64[4] fine = {1, 4, 4, 4}, int64[4] grid_shape = {1, 1, 2, 2}, int64[3] rows = {1, 2, 4},
  int64[1] last = {2}, int64[1] one = {1}, int64[3] spread = {1, 2, 4},
- int64[2] level_sizes = {16, 4}, int64[3] level_sizes_3 = {16, 4, 1}, int64[3] pair = {1, 2, 2}> {
+ int64[2] level_sizes = {16, 4}, int64[3] level_sizes_3 = {16, 4, 1}, int64[3] pair = {1, 2, 2},
+ int64[2] spread_axes = {1, 2}> {
   w_stem = ConstantOfShape (w_stem_shape)
   w = ConstantOfShape (w_shape)
   w_half = ConstantOfShape (w_half_shape)
@@ -123,6 +124,21 @@ TEST(AutoCut, FeaturesBeforeANormalisedProjection) {
   a1 = Conv <kernel_shape = [1, 1]> (f1, w)
   p1 = BatchNormalization (a1, bias, bias, bias, bias))") +
                                kJoin + kQueries + kSample);
+  EXPECT_THAT(expect_cut(model), ElementsAre("f0", "f1"));
+}
+
+// As the dynamo exporter writes the scale of a normalisation: its dtype is read from the features.
+TEST(AutoCut, CastLikeReadsNoValues) {
+  const Model model = model_of(std::string(R"(
+  a0 = Conv <kernel_shape = [1, 1]> (f0, w)
+  like0 = CastLike (bias, a0)
+  scale0 = Unsqueeze (like0, spread_axes)
+  p0 = Mul (a0, scale0)
+  a1 = Conv <kernel_shape = [1, 1]> (f1, w)
+  like1 = CastLike (bias, a1)
+  scale1 = Unsqueeze (like1, spread_axes)
+  p1 = Mul (a1, scale1))") + kJoin +
+                               kQueries + kSample);
   EXPECT_THAT(expect_cut(model), ElementsAre("f0", "f1"));
 }
 

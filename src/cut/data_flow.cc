@@ -59,7 +59,11 @@ DataFlow::DataFlow(const Model& model) : index_(model.proto().graph()) {
     const auto read = [&](std::string_view name) {
       if (const int id = find(name); id >= 0 && depends[at(id)]) add_once(reads[at(n)], id);
     };
-    for (const std::string& name : node.input()) read(name);
+    // CastLike takes the dtype of its second input, no value: the dynamo exporter writes the
+    // constants of GroupNormalization so.
+    const bool first_only =
+        normalized_domain(node.domain()).empty() && node.op_type() == "CastLike";
+    for (int i = 0; i < (first_only ? 1 : node.input_size()); ++i) read(node.input(i));
     for (const std::string_view name : index_.captures(n)) read(name);
     if (reads[at(n)].empty()) continue;
     for (const std::string& name : node.output()) {
