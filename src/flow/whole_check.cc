@@ -72,6 +72,7 @@ class Whole {
   }
 
   Result<WholeCheck> run(WholeBefore* started) {
+    TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
     // Class bitwise runs with one thread: what was started is of no use then.
     if (started != nullptr && exactness_ != PassClass::kBitwise) {
       TENONNX_ASSIGN_OR_RETURN(started_, started->take());
@@ -79,7 +80,6 @@ class Whole {
     } else {
       TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(before_, load_));
     }
-    TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
       TENONNX_RETURN_IF_ERROR(add(input));
