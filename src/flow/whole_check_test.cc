@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "adapters/sim.h"
 #include "base/half.h"
+#include "base/npy.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
 #include "contract/contract.h"
@@ -26,6 +28,7 @@ namespace tenonnx {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 const fs::path kExample = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
@@ -248,6 +251,36 @@ TEST(WholeCheck, TheDetectionsOfTheExampleInFloat16) {
   scale_constants(after, 4, 1.05F);
   const WholeCheck wrong = check(before, after, inputs, &contract);
   EXPECT_EQ(wrong.verdict, Verdict::kFail) << text_of(wrong);
+}
+
+// 64 scores one unit apart: every disturbance takes another row, 1,000 away. With that as the floor
+// a row that is wrong by a tenth of itself passed.
+TEST(WholeCheck, ADisturbanceThatExchangesRowsIsNoFloor) {
+  const char* text = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[64] scores, float[64] rows) => (float[1] y) <float k = {FACTOR}> {
+      best = ArgMax <axis = 0, keepdims = 1> (scores)
+      row = Gather (rows, best)
+      y = Mul (row, k)
+    })";
+  const auto with = [&](const std::string& factor) {
+    std::string filled = text;
+    return model_from_text(filled.replace(filled.find("FACTOR"), 6, factor));
+  };
+  Tensor scores(DType::kFloat32, {64}), rows(DType::kFloat32, {64});
+  float score = 1;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    scores.mutable_data<float>()[i] = score;
+    rows.mutable_data<float>()[i] = 1000 * static_cast<float>(i + 1);
+    if (i % 2 == 1) score = std::nextafter(score, 2.0F);  // each twice
+  }
+  const TemporaryDirectory directory;
+  ASSERT_TRUE(write_npz(directory.path() / "in.npz", {{"scores", scores}, {"rows", rows}}).ok());
+  const Model before = with("1");
+  const auto inputs = TensorInputs::from_files(directory.path() / "in.npz", before.inputs());
+  ASSERT_TRUE(inputs.ok()) << inputs.status().message();
+  const WholeCheck wrong = check(before, with("1.1"), *inputs);
+  EXPECT_EQ(wrong.verdict, Verdict::kInconclusive) << text_of(wrong);
+  EXPECT_THAT(text_of(wrong), AnyOf(HasSubstr("exchange rows"), HasSubstr("behind a selection")));
 }
 
 }  // namespace
