@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "adapters/device_versions.h"
 #include "adapters/node_facts.h"
 #include "adapters/provider_refusal.h"
 #include "base/files.h"
@@ -180,11 +181,7 @@ class ProviderExecutor final : public Executor {
   }
 
   std::vector<std::pair<std::string, std::string>> versions() const override {
-    auto versions = make_cpu_executor()->versions();
-    versions.emplace_back(
-        "device file",
-        fmt::format("{} sha256 {}", device_.file.filename().string(), device_.sha256));
-    return versions;
+    return device_versions(device_);
   }
 
  private:

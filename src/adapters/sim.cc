@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "adapters/sim.h"
 
+#include "adapters/device_versions.h"
 #include "adapters/sim_round_op.h"
 #include "base/status.h"
 #include "ort/library.h"
@@ -28,11 +29,7 @@ class SimExecutor : public Executor {
   }
 
   std::vector<std::pair<std::string, std::string>> versions() const override {
-    auto versions = make_cpu_executor()->versions();
-    versions.emplace_back(
-        "device file",
-        fmt::format("{} sha256 {}", device_.file.filename().string(), device_.sha256));
-    return versions;
+    return device_versions(device_);
   }
 
  private:

@@ -120,11 +120,10 @@ Status read_names(const CompareOptions& options, CompareSetup& setup) {
   if (reader.has("names")) {
     TENONNX_ASSIGN_OR_RETURN(names, reader.at("names"));
   }
-  const auto recorded = [&](std::string_view side) -> std::string {
-    if (!reader.has(side)) return {};
+  const auto recorded = [&](std::string_view side) {
     const auto entry = reader.at(side);
-    const auto hash = entry.ok() && entry->has("sha256") ? entry->string("sha256")
-                                                         : Result<std::string>(std::string());
+    if (!entry.ok()) return std::string();
+    const auto hash = entry->string_or("sha256", "");
     return hash.ok() ? *hash : std::string();
   };
   if (const std::string after = recorded("after");

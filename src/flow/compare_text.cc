@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/compare.h"
 #include "flow/result_text.h"
 #include "metrics/signal.h"
@@ -12,33 +13,11 @@ namespace tenonnx {
 namespace {
 
 constexpr std::size_t kListed = 10;
-constexpr std::size_t kColumns = 100;
 constexpr std::size_t kNameWidth = 40;
 
-// The end of a name tells more than its beginning.
-std::string shortened(const std::string& name, std::size_t width) {
-  if (name.size() <= width) return name;
-  return fmt::format("...{}", name.substr(name.size() - (width - 3)));
-}
-
-// Lines of at most kColumns, broken at blanks; the later ones are indented further.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string out, line(indent, ' ');
-  std::size_t begin = 0;
-  bool empty = true;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!empty && line.size() + 1 + word.size() > kColumns) {
-      out += line + '\n';
-      line = std::string(indent + 2, ' ');
-      empty = true;
-    }
-    line += (empty ? "" : " ") + word;
-    empty = false;
-    begin = end + 1;
-  }
-  return out + line + '\n';
+// Lines of their own, `indent` characters in.
+std::string paragraph(const std::string& text, std::size_t indent) {
+  return wrapped(std::string(indent, ' ') + text) + '\n';
 }
 
 std::string figure(double value) { return fmt::format("{:.3g}", value); }
@@ -75,7 +54,7 @@ std::string checks_text(const CompareResult& result) {
       line += fmt::format(" {:.4g} {} {:.4g} ({})", check.value, to_string(check.comparison),
                           check.limit.value, check.limit.origin);
     if (!check.note.empty()) line += ": " + check.note;
-    out += wrapped(line, 2);
+    out += paragraph(line, 2);
   }
   return out;
 }
@@ -96,11 +75,11 @@ std::string first_text(const CompareResult& result) {
   if (first == nullptr) return {};
   const TensorComparison& figures = *first->figures;
   std::string out = "\nfirst beyond its limit, in the order of computation\n";
-  out += wrapped(fmt::format("'{}' of {}, {} {}, on '{}'", first->plan.tensor.name,
-                             first->plan.node, to_string(first->plan.tensor.info.dtype),
-                             to_string(first->plan.tensor.info.shape), figures.worst_input),
-                 2);
-  return out + wrapped(to_text(figures.check), 2);
+  out += paragraph(fmt::format("'{}' of {}, {} {}, on '{}'", first->plan.tensor.name,
+                               first->plan.node, to_string(first->plan.tensor.info.dtype),
+                               to_string(first->plan.tensor.info.shape), figures.worst_input),
+                   2);
+  return out + paragraph(to_text(figures.check), 2);
 }
 
 }  // namespace
@@ -112,14 +91,14 @@ std::string describe(const CompareResult& result) {
   out += fmt::format("  inputs     {}\n", result.inputs);
   out += fmt::format("  tensors    taken {}; floor in {}, factor {:g}\n\n", result.taken,
                      to_string(result.storage), result.factor);
-  for (const std::string& line : result.explanations) out += wrapped("cause: " + line, 0);
+  for (const std::string& line : result.explanations) out += paragraph("cause: " + line, 0);
   if (!result.explanations.empty()) out += '\n';
   out += "checks\n" + checks_text(result) + '\n';
   out += worst_table(result);
   out += psnr_text(result);
   out += first_text(result);
   if (!result.notes.empty()) out += '\n';
-  for (const std::string& note : result.notes) out += wrapped("note: " + note, 0);
+  for (const std::string& note : result.notes) out += paragraph("note: " + note, 0);
   return out;
 }
 
