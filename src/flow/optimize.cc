@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -185,19 +186,32 @@ Status write_contract(const OptimizeOptions& options, StagedFiles& staging,
   return write_json_file(staging.path() / target.filename(), to_json(contract));
 }
 
-Status write(const OptimizeOptions& options, const Model& model, StagedFiles& staging,
-             OptimizeResult& result) {
-  const std::string name = options.out.filename().string();
+struct SavedModel {
+  std::string sha256;
+  std::uint64_t bytes = 0;
+};
+
+Result<SavedModel> save_staged(const OptimizeOptions& options, const Model& model,
+                               const StagedFiles& staging) {
+  const fs::path path = staging.path() / options.out.filename();
   SaveOptions save;
   save.keep_metadata = options.keep_metadata;
-  TENONNX_RETURN_IF_ERROR(model.save(staging.path() / name, save));
-  TENONNX_ASSIGN_OR_RETURN(result.after.sha256, sha256_file(staging.path() / name));
-  result.after.bytes = bytes_on_disk(staging.path() / name, model.external_files());
+  TENONNX_RETURN_IF_ERROR(model.save(path, save));
+  SavedModel saved;
+  TENONNX_ASSIGN_OR_RETURN(saved.sha256, sha256_file(path));
+  saved.bytes = bytes_on_disk(path, model.external_files());
+  return saved;
+}
+
+Status publish(const OptimizeOptions& options, SavedModel saved, StagedFiles& staging,
+               OptimizeResult& result) {
+  result.after.sha256 = std::move(saved.sha256);
+  result.after.bytes = saved.bytes;
   result.written = true;
   TENONNX_RETURN_IF_ERROR(write_contract(options, staging, result));
   TENONNX_RETURN_IF_ERROR(
       write_json_file(staging.path() / names_file(options.out).filename(), to_json(result)));
-  if (Status status = staging.publish(name); !status.ok()) {
+  if (Status status = staging.publish(options.out.filename().string()); !status.ok()) {
     result.written = false;
     return status;
   }
@@ -295,6 +309,9 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   if (options.proof == ProofLevel::kWhole) started.emplace(*source, *data.inputs, options.load);
   TENONNX_ASSIGN_OR_RETURN(result.passes, run_to_fixed_point(model, request));
   result.after.nodes = count_nodes(model);
+  // While the check runs: it reads the model too, and what it refuses is not published.
+  auto saving =
+      std::async(std::launch::async, [&] { return save_staged(options, model, staging); });
   if (options.proof != ProofLevel::kNone) {
     if (options.progress) options.progress("whole graph", 0, 0);
     TENONNX_ASSIGN_OR_RETURN(result.whole,
@@ -306,8 +323,9 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   result.versions.insert(result.versions.begin(), {"tenonnx", std::string(version())});
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   // Only what has passed, or was not asked to, is written: an undone pass is not in it.
-  if (options.proof == ProofLevel::kNone || result.whole.verdict != Verdict::kFail)
-    TENONNX_RETURN_IF_ERROR(write(options, model, staging, result));
+  if (options.proof != ProofLevel::kNone && result.whole.verdict == Verdict::kFail) return result;
+  TENONNX_ASSIGN_OR_RETURN(SavedModel saved, saving.get());
+  TENONNX_RETURN_IF_ERROR(publish(options, std::move(saved), staging, result));
   return result;
 }
 

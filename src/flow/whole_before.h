@@ -15,9 +15,6 @@
 
 namespace tenonnx {
 
-// Rounding errors of the first input's values, for the noise floor (proof_inputs.h, disturb).
-inline constexpr std::uint64_t kWholeSeed = 7;
-
 // What check_whole loads graphs with: nothing of what is being checked is left to a fusion.
 LoadOptions whole_load(LoadOptions load);
 
@@ -25,7 +22,7 @@ class WholeBefore {
  public:
   struct Ready {
     std::unique_ptr<LoadedGraph> graph;
-    Observation first, disturbed;  // of input 0; empty where there is none
+    Observation first;  // of input 0; empty where there is none
   };
   // `before` and `inputs` are read until take() returns, or the destructor, which waits.
   WholeBefore(const Model& before, const TensorInputs& inputs, const LoadOptions& load);
