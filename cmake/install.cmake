@@ -43,13 +43,13 @@ set_target_properties(
 add_library(tenonnx::tenonnx ALIAS tenonnx_shared)
 
 # What an engineer uses, without the tests: `cmake --build build --target product`.
-add_custom_target(product DEPENDS tenonnx tenonnx_shared tenonnx_simnpu)
+add_custom_target(product DEPENDS tenonnx tenonnx_shared tenonnx_simnpu tenonnx_ops)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenonnx)
 set_target_properties(tenonnx PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS tenonnx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tenonnx_shared EXPORT tenonnxTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS tenonnx_simnpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tenonnx_simnpu tenonnx_ops LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tenonnx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY devices/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tenonnx/devices
         FILES_MATCHING PATTERN "*.json")

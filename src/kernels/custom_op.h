@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// What the custom operators of this module share: element types, attributes, shapes without an
+// allocation, errors as a status, and ONNX Runtime's thread pool.
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/parallel.h"
+#include "kernels/storage.h"
+
+namespace tenonnx::kernels {
+
+// Operators by name, in the order in which they are added to the domain.
+using CustomOps = std::vector<std::unique_ptr<OrtCustomOp, void (*)(OrtCustomOp*)>>;
+
+template <typename Op, typename... Args>
+void add_op(CustomOps& ops, Args&&... args) {
+  ops.emplace_back(new Op(std::forward<Args>(args)...),
+                   [](OrtCustomOp* op) { delete static_cast<Op*>(op); });
+}
+
+template <typename T>
+constexpr ONNXTensorElementDataType element_type() {
+  if constexpr (std::is_same_v<T, float>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, Half>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
+  if constexpr (std::is_same_v<T, BHalf>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
+  if constexpr (std::is_same_v<T, std::int8_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
+  if constexpr (std::is_same_v<T, std::int16_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16;
+  if constexpr (std::is_same_v<T, std::int32_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+}
+
+// Ends in a status of ONNX Runtime: "GridSample 'name': what".
+[[noreturn]] inline void fail(std::string_view op, const std::string& what) {
+  throw Ort::Exception("tenonnx " + std::string(op) + ": " + what, ORT_INVALID_ARGUMENT);
+}
+
+template <typename T>
+T attribute_or(const Ort::ConstKernelInfo& info, const char* name, T fallback) {
+  try {
+    return info.GetAttribute<T>(name);
+  } catch (const Ort::Exception&) {  // absent
+    return fallback;
+  }
+}
+
+inline std::vector<std::int64_t> integers_or_none(const Ort::ConstKernelInfo& info,
+                                                  const char* name) {
+  try {
+    return info.GetAttributes<std::int64_t>(name);
+  } catch (const Ort::Exception&) {  // absent
+    return {};
+  }
+}
+
+// A shape of at most 8 dimensions, on the stack.
+class Dims {
+ public:
+  static constexpr std::size_t kMost = 8;
+  Dims(std::string_view op, std::string_view input, const Ort::ConstValue& value) {
+    const auto info = value.GetTensorTypeAndShapeInfo();
+    rank_ = info.GetDimensionsCount();
+    if (rank_ > kMost)
+      fail(op, std::string(input) + " has rank " + std::to_string(rank_) + ", at most " +
+                   std::to_string(kMost) + " is possible");
+    Ort::ThrowOnError(Ort::GetApi().GetDimensions(info, dims_.data(), rank_));
+  }
+  std::size_t rank() const { return rank_; }
+  std::int64_t operator[](std::size_t i) const { return dims_[i]; }
+  std::int64_t count() const {
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i < rank_; ++i) product *= dims_[i];
+    return product;
+  }
+  std::string text() const {
+    std::string out = "[";
+    for (std::size_t i = 0; i < rank_; ++i) out += (i ? "," : "") + std::to_string(dims_[i]);
+    return out + "]";
+  }
+
+ private:
+  std::array<std::int64_t, kMost> dims_{};
+  std::size_t rank_ = 0;
+};
+
+// ONNX Runtime's intra-op threads, for as long as one call of a kernel lasts.
+class OrtParallel final : public Parallel {
+ public:
+  explicit OrtParallel(const Ort::KernelContext& context) : context_(context) {}
+  void run(std::size_t count, void (*task)(void*, std::size_t), void* data) const override {
+    context_.ParallelFor(task, count, 0, data);
+  }
+
+ private:
+  const Ort::KernelContext& context_;
+};
+
+// Derived: static constexpr const char* kName; the types of inputs and outputs; Kernel with
+// Kernel(const Ort::ConstKernelInfo&) and void compute(const Ort::KernelContext&), which throw.
+template <typename Kernel>
+struct KernelShell {
+  explicit KernelShell(const OrtKernelInfo* info) : kernel(Ort::ConstKernelInfo(info)) {}
+  OrtStatusPtr ComputeV2(OrtKernelContext* raw) noexcept {
+    try {
+      kernel.compute(Ort::KernelContext(raw));
+      return nullptr;
+    } catch (const Ort::Exception& error) {
+      return Ort::Status(error).release();
+    } catch (const std::exception& error) {
+      return Ort::Status(error.what(), ORT_FAIL).release();
+    }
+  }
+  Kernel kernel;
+};
+
+template <typename Derived, typename Kernel>
+struct OpBase : Ort::CustomOpBase<Derived, KernelShell<Kernel>, true> {
+  OrtStatusPtr CreateKernelV2(const OrtApi&, const OrtKernelInfo* info, void** out) const noexcept {
+    try {
+      *out = new KernelShell<Kernel>(info);
+      return nullptr;
+    } catch (const Ort::Exception& error) {
+      return Ort::Status(error).release();
+    } catch (const std::exception& error) {
+      return Ort::Status(error.what(), ORT_FAIL).release();
+    }
+  }
+  const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
+};
+
+}  // namespace tenonnx::kernels
