@@ -25,8 +25,23 @@ HWY_INLINE hn::Vec<D> load(D d, const float* from) {
 }
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const Half* from) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(d, to_float(*from));
+#elif HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSE4
+  // Highway 1.0.3 widens infinity and NaN to finite numbers here. 2^112 moves the exponent from the
+  // bias of float16 to that of float32, subnormals included.
+  const hn::Rebind<std::uint16_t, D> dh;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const std::uint16_t*>(from)));
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
+  const auto finite = hn::BitCast(du, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112F)));
+  const auto special = hn::Or(magnitude, hn::Set(du, 0x7F800000));
+  const auto value = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x0F7FFFFF)), special, finite);
+  return hn::BitCast(d, hn::Or(value, hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)))));
+#else
   const hn::Rebind<hwy::float16_t, D> dh;
   return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from)));
+#endif
 }
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const BHalf* from) {
@@ -61,7 +76,7 @@ HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> value, BHalf* to) {
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd));
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
-  const auto is_nan = hn::RebindMask(du, hn::Ne(value, value));
+  const auto is_nan = hn::RebindMask(du, hn::Not(hn::Eq(value, value)));
   hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::IfThenElse(is_nan, quiet, rounded))), dh,
              reinterpret_cast<std::uint16_t*>(to));
 }

@@ -37,7 +37,7 @@ struct Taps {
 
 // Queries whose taps are computed before any is summed: neighbours of one head follow each other
 // then, whose pixels overlap where queries are those of an encoder in raster order.
-constexpr std::int64_t kBlock = 8;
+constexpr std::int64_t kBlock = 4;
 
 HWY_INLINE hn::Vec<Ints> pixel_offset(hn::Vec<Ints> start, hn::Vec<Ints> y, hn::Vec<Ints> row,
                                       hn::Vec<Ints> x, hn::Vec<Ints> column) {
@@ -61,7 +61,7 @@ HWY_INLINE bool bilinear_taps(const CoordinateTables& tables, std::size_t i,
   const auto x = hn::MulAdd(location_x, width, half), y = hn::MulAdd(location_y, height, half);
   // False for NaN.
   const auto alive =
-      hn::And(hn::And(hn::And(hn::Gt(x, hn::Neg(one)), hn::Lt(x, width)), hn::Ne(weight, zero)),
+      hn::And(hn::And(hn::And(hn::Gt(x, hn::Neg(one)), hn::Lt(x, width)), hn::Not(hn::Eq(weight, zero))),
               hn::And(hn::Gt(y, hn::Neg(one)), hn::Lt(y, height)));
   const auto x0 = hn::Floor(x), y0 = hn::Floor(y);
   const auto dx = hn::Sub(x, x0), dy = hn::Sub(y, y0);
@@ -103,7 +103,7 @@ HWY_INLINE bool single_taps(MSDeformMode mode, const CoordinateTables& tables, s
   const auto zero = hn::Zero(d), one = hn::Set(d, 1.0F), half = hn::Set(d, 0.5F);
   const auto width = hn::LoadU(d, tables.width + i), height = hn::LoadU(d, tables.height + i);
   hn::Vec<Floats> x, y;
-  auto alive = hn::Ne(weight, zero);
+  auto alive = hn::Not(hn::Eq(weight, zero));
   if (mode == MSDeformMode::kDiscrete) {
     // Truncation towards zero and clamping give the same as clamping and truncation.
     const auto index = [&](hn::Vec<Floats> location, hn::Vec<Floats> size) {
