@@ -30,28 +30,15 @@ namespace {
 
 constexpr std::string_view kName = "simnpu";
 constexpr const char* kForm = "provider:simnpu[:DEVICE][,KEY=VALUE...]";
-constexpr const char* kLibrary = "libtenonnx_simnpu.so";
-constexpr const char* kEnvironment = "TENONNX_SIMNPU";
 
 Result<fs::path> find_library() {
-  std::vector<fs::path> candidates;
-  if (const char* named = std::getenv(kEnvironment); named != nullptr && *named != '\0') {
-    candidates = {named};
-  } else {
-    const fs::path here = own_directory();
-    candidates = {here / kLibrary, here / ".." / "lib" / kLibrary, here / "lib" / kLibrary};
 #ifdef TENONNX_DEFAULT_SIMNPU_LIBRARY
-    candidates.emplace_back(TENONNX_DEFAULT_SIMNPU_LIBRARY);
+  const fs::path configured = TENONNX_DEFAULT_SIMNPU_LIBRARY;
+#else
+  const fs::path configured;
 #endif
-  }
-  std::string tried;
-  for (const fs::path& candidate : candidates) {
-    std::error_code error;
-    if (fs::exists(candidate, error)) return fs::canonical(candidate, error);
-    tried += "\n  " + candidate.string();
-  }
-  return NotFound("the library of the simulated provider is not there: set {} to {}. Tried:{}",
-                  kEnvironment, kLibrary, tried);
+  return find_own_library("the library of the simulated provider", "libtenonnx_simnpu.so",
+                          "TENONNX_SIMNPU", configured);
 }
 
 // "simnpu:htp-v73,threads=1" as options.

@@ -5,9 +5,14 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
 #include <system_error>
+#include <vector>
+
+#include "base/status.h"
 
 namespace tenonnx {
+namespace fs = std::filesystem;
 
 std::filesystem::path own_directory() {
   namespace fs = std::filesystem;
@@ -23,6 +28,25 @@ std::filesystem::path own_directory() {
     if (!file.empty()) return file.parent_path();
   }
   return fs::canonical("/proc/self/exe", ignored).parent_path();
+}
+
+Result<fs::path> find_own_library(std::string_view what, const char* file, const char* environment,
+                                  const fs::path& configured) {
+  std::vector<fs::path> candidates;
+  if (const char* named = std::getenv(environment); named != nullptr && *named != '\0') {
+    candidates = {named};
+  } else {
+    const fs::path here = own_directory();
+    candidates = {here / file, here / ".." / "lib" / file, here / "lib" / file};
+    if (!configured.empty()) candidates.push_back(configured);
+  }
+  std::string tried;
+  for (const fs::path& candidate : candidates) {
+    std::error_code error;
+    if (fs::exists(candidate, error)) return fs::canonical(candidate, error);
+    tried += "\n  " + candidate.string();
+  }
+  return NotFound("{} is not there: set {} to {}. Tried:{}", what, environment, file, tried);
 }
 
 }  // namespace tenonnx

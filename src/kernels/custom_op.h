@@ -108,8 +108,8 @@ class OrtParallel final : public Parallel {
   const Ort::KernelContext& context_;
 };
 
-// Derived: static constexpr const char* kName; the types of inputs and outputs; Kernel with
-// Kernel(const Ort::ConstKernelInfo&) and void compute(const Ort::KernelContext&), which throw.
+// Kernel: Kernel(const Ort::ConstKernelInfo&) and void compute(const Ort::KernelContext&), which
+// throw.
 template <typename Kernel>
 struct KernelShell {
   explicit KernelShell(const OrtKernelInfo* info) : kernel(Ort::ConstKernelInfo(info)) {}
@@ -126,8 +126,32 @@ struct KernelShell {
   Kernel kernel;
 };
 
+// Operators of one name and several types share one schema in ONNX Runtime, and the shape inference
+// of the first: so the element type of an output has to be asked for, not taken from the C++ type.
+inline ONNXTensorElementDataType input_type(const OrtShapeInferContext* context, std::size_t i) {
+  OrtTensorTypeAndShapeInfo* info = nullptr;  // owned by the context
+  Ort::ThrowOnError(Ort::GetApi().ShapeInferContext_GetInputTypeShape(context, i, &info));
+  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  Ort::ThrowOnError(Ort::GetApi().GetTensorElementType(info, &type));
+  return type;
+}
+
+// Derived: the name, the types of inputs and outputs, and optionally
+//   static OrtStatusPtr infer_shapes(Ort::ShapeInferContext&, ONNXTensorElementDataType of_input_0)
 template <typename Derived, typename Kernel>
 struct OpBase : Ort::CustomOpBase<Derived, KernelShell<Kernel>, true> {
+  OpBase() {
+    if constexpr (requires { &Derived::infer_shapes; })
+      OrtCustomOp::InferOutputShapeFn = [](const OrtCustomOp*,
+                                           OrtShapeInferContext* raw) -> OrtStatusPtr {
+        try {
+          Ort::ShapeInferContext context(&Ort::GetApi(), raw);
+          return Derived::infer_shapes(context, input_type(raw, 0));
+        } catch (const Ort::Exception& error) {
+          return Ort::Status(error).release();
+        }
+      };
+  }
   OrtStatusPtr CreateKernelV2(const OrtApi&, const OrtKernelInfo* info, void** out) const noexcept {
     try {
       *out = new KernelShell<Kernel>(info);

@@ -17,6 +17,7 @@
 #include "ort/errors.h"
 #include "ort/inputs.h"
 #include "ort/library.h"
+#include "ort/ops_library.h"
 #include "ort/placement.h"
 #include "ort/values.h"
 
@@ -154,6 +155,10 @@ class OrtGraph final : public LoadedGraph {
       options.EnableProfiling((profile_directory_->path() / "profile").c_str());
     }
     add_external_data(model, options);
+    if (uses_ops_library(model)) {
+      TENONNX_ASSIGN_OR_RETURN(const fs::path library, find_ops_library());
+      options.RegisterCustomOpsLibrary(library.c_str());
+    }
     if (setup_.configure) setup_.configure(options);
     TENONNX_ASSIGN_OR_RETURN(const std::string bytes, model.serialize());
     session_ = Ort::Session(environment(), bytes.data(), bytes.size(), options);

@@ -160,7 +160,8 @@ struct MSDeformAttnOp : OpBase<MSDeformAttnOp<T, C>, MSDeformAttnKernel<T, C>> {
   std::size_t GetOutputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetOutputType(std::size_t) const { return element_type<T>(); }
 
-  static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
+                                   ONNXTensorElementDataType value_type) {
     const auto& value = context.GetInputShape(0);
     const auto& locations = context.GetInputShape(1);
     if (value.size() < 3 || locations.size() < 5) return nullptr;
@@ -169,7 +170,7 @@ struct MSDeformAttnOp : OpBase<MSDeformAttnOp<T, C>, MSDeformAttnKernel<T, C>> {
       if (!value[2].IsInt() || !value[3].IsInt()) return nullptr;
       out[2] = Ort::ShapeInferContext::SymbolicInteger(value[2].AsInt() * value[3].AsInt());
     }
-    return context.SetOutputShape(0, out, element_type<T>()).release();
+    return context.SetOutputShape(0, out, value_type).release();
   }
 };
 

@@ -60,9 +60,9 @@ HWY_INLINE bool bilinear_taps(const CoordinateTables& tables, std::size_t i,
   const auto width = hn::LoadU(d, tables.width + i), height = hn::LoadU(d, tables.height + i);
   const auto x = hn::MulAdd(location_x, width, half), y = hn::MulAdd(location_y, height, half);
   // False for NaN.
-  const auto alive =
-      hn::And(hn::And(hn::And(hn::Gt(x, hn::Neg(one)), hn::Lt(x, width)), hn::Not(hn::Eq(weight, zero))),
-              hn::And(hn::Gt(y, hn::Neg(one)), hn::Lt(y, height)));
+  const auto alive = hn::And(
+      hn::And(hn::And(hn::Gt(x, hn::Neg(one)), hn::Lt(x, width)), hn::Not(hn::Eq(weight, zero))),
+      hn::And(hn::Gt(y, hn::Neg(one)), hn::Lt(y, height)));
   const auto x0 = hn::Floor(x), y0 = hn::Floor(y);
   const auto dx = hn::Sub(x, x0), dy = hn::Sub(y, y0);
   // A neighbour outside has no weight; its offset becomes that of the one beside it, which has
