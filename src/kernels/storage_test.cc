@@ -85,19 +85,29 @@ void check(Widen widen, Narrow narrow) {
 
 TEST(Storage, Half) {
   for_each_target([] {
-    check<Half>([](auto... a) { HWY_DYNAMIC_DISPATCH(widen_half)
-                                (a...); },
-                [](auto... a) { HWY_DYNAMIC_DISPATCH(narrow_half)
-                                (a...); });
+    check<Half>(
+        [](auto... a) {
+          HWY_DYNAMIC_DISPATCH(widen_half)
+          (a...);
+        },
+        [](auto... a) {
+          HWY_DYNAMIC_DISPATCH(narrow_half)
+          (a...);
+        });
   });
 }
 
 TEST(Storage, BHalf) {
   for_each_target([] {
-    check<BHalf>([](auto... a) { HWY_DYNAMIC_DISPATCH(widen_bhalf)
-                                 (a...); },
-                 [](auto... a) { HWY_DYNAMIC_DISPATCH(narrow_bhalf)
-                                 (a...); });
+    check<BHalf>(
+        [](auto... a) {
+          HWY_DYNAMIC_DISPATCH(widen_bhalf)
+          (a...);
+        },
+        [](auto... a) {
+          HWY_DYNAMIC_DISPATCH(narrow_bhalf)
+          (a...);
+        });
   });
 }
 
