@@ -20,8 +20,7 @@ WholeBefore::WholeBefore(const Model& before, const TensorInputs& inputs, const 
         // Runtime 1.29 searches freed memory for each tensor, and finds none without a shape.
         Model known = before.clone();
         TENONNX_RETURN_IF_ERROR(annotate_shapes(known));
-        TENONNX_ASSIGN_OR_RETURN(ready.graph,
-                                 make_proof_executor()->load(known, whole_load(load)));
+        TENONNX_ASSIGN_OR_RETURN(ready.graph, make_proof_executor()->load(known, whole_load(load)));
         if (inputs.size() == 0) return ready;
         TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs.load(0));
         TENONNX_ASSIGN_OR_RETURN(ready.first, run_whole(*ready.graph, input.tensors));

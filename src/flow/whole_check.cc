@@ -110,8 +110,8 @@ class Whole {
     // The two graphs run at the same time.
     std::future<Result<Observation>> before;
     if (started_ == nullptr)
-      before = std::async(std::launch::async,
-                          [&] { return run_whole(*graph_before_, input.tensors); });
+      before =
+          std::async(std::launch::async, [&] { return run_whole(*graph_before_, input.tensors); });
     auto after = run_whole(*graph_after_, input.tensors);
     Observation was;
     if (started_ != nullptr) {
