@@ -202,7 +202,7 @@ void sample_points(const std::int8_t* value, const std::int8_t* outside, std::in
 }
 
 template <typename... Args>
-void sample_points_of(std::int64_t channels, const Args&... args) {
+void sample_points_of(std::int64_t channels, Args&&... args) {
   if constexpr (kMostLanes >= 32) {
     if (channels >= 32) return sample_points<32>(args...);
   }

@@ -2,7 +2,9 @@
 // Copyright The tenonnx authors
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/int8_lut_grid_sample/int8_lut_grid_sample.h"
 
