@@ -22,8 +22,11 @@ find_path(TENONNX_HWY_INCLUDE hwy/highway.h REQUIRED)
 add_library(tenonnx_hwy INTERFACE)
 target_include_directories(tenonnx_hwy SYSTEM INTERFACE ${TENONNX_HWY_INCLUDE})
 target_link_libraries(tenonnx_hwy INTERFACE ${TENONNX_HWY})
-# SSSE3 machines of this field are none, and AVX3_DL adds nothing that the kernels use.
-target_compile_definitions(tenonnx_hwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
+# Machines of this field have no SSSE3 without SSE4; AVX3_DL adds nothing that the kernels use; vectors
+# of SVE have no size when a program is compiled, and NEON runs on the same boards.
+target_compile_definitions(
+  tenonnx_hwy
+  INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
 if(TENONNX_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
