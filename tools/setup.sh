@@ -4,11 +4,12 @@
 # fills the cache with ONNX Runtime, onnx and the Python of the tests. What is there already is not
 # touched, so that a second run takes no time and needs no network.
 #
-# usage: tools/setup.sh [test] [check] [aarch64] [peers]
+# usage: tools/setup.sh [test] [check] [aarch64] [peers] [bench]
 #   test      also the Python of the tests
 #   check     also clang-format and clang-tidy
 #   aarch64   also the cross compiler, the arm64 libraries and qemu
 #   peers     also the tools that tests with the label peers measure us against
+#   bench     also what `./dev bench kernels` measures the operators against; with peers
 #
 # The cache is ${TENONNX_CACHE:-$HOME/.cache/tenonnx}; every checkout on the machine shares it.
 set -euo pipefail
@@ -31,6 +32,7 @@ packages=(g++ cmake ninja-build ccache python3 python3-pip python3-venv unzip
 with_test=false
 with_aarch64=false
 with_peers=false
+with_bench=false
 for argument in "$@"; do
   case $argument in
     test) with_test=true ;;
@@ -39,8 +41,9 @@ for argument in "$@"; do
       with_aarch64=true
       packages+=(g++-aarch64-linux-gnu qemu-user) ;;
     peers) with_peers=true ;;
+    bench) with_peers=true with_bench=true ;;
     *)
-      echo "tools/setup.sh: '$argument' is not one of: test, check, aarch64, peers" >&2
+      echo "tools/setup.sh: '$argument' is not one of: test, check, aarch64, peers, bench" >&2
       exit 2 ;;
   esac
 done
@@ -216,6 +219,7 @@ fi
 complete "onnx-$ONNX_VERSION" || tasks+=(onnx)
 if $with_test && ! complete "$(venv_name test)"; then tasks+=(python); fi
 if $with_peers && ! complete "$(venv_name peers)"; then tasks+=(peers); fi
+if $with_bench && ! complete "$(venv_name bench)"; then tasks+=(bench); fi
 if $with_aarch64; then source "$setup_dir/aarch64.sh" && tasks+=($(aarch64_tasks)); fi
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} -eq 0 ] || tasks=(packages "${tasks[@]}")
@@ -232,6 +236,7 @@ for task in "${tasks[@]}"; do
     onnx) step "$logs/onnx.log" "building onnx $ONNX_VERSION" build_onnx "$arch" ;;
     python) step "$logs/python.log" "installing the Python packages of the tests" make_venv test ;;
     peers) step "$logs/peers.log" "installing the tools that we are measured against" make_venv peers ;;
+    bench) step "$logs/bench.log" "installing what the operators are measured against" make_venv bench ;;
     *) "$task" ;;
   esac
 done
