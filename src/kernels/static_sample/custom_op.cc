@@ -155,7 +155,8 @@ struct StaticSampleOp : OpBase<StaticSampleOp<T>, StaticSampleKernel<T>> {
   std::size_t GetOutputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetOutputType(std::size_t) const { return element_type<T>(); }
 
-  static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
+                                   ONNXTensorElementDataType value_type) {
     const auto& value = context.GetInputShape(0);
     if (value.size() != 4) return nullptr;
     try {
@@ -169,7 +170,7 @@ struct StaticSampleOp : OpBase<StaticSampleOp<T>, StaticSampleKernel<T>> {
       using Dim = Ort::ShapeInferContext::SymbolicInteger;
       Ort::ShapeInferContext::Shape out = {value[0], value[1], Dim(size[0]), Dim(size[1])};
       if (last) out = {value[0], Dim(size[0]), Dim(size[1]), value[3]};
-      return context.SetOutputShape(0, out, element_type<T>()).release();
+      return context.SetOutputShape(0, out, value_type).release();
     } catch (const Ort::Exception&) {  // output_size is missing: the kernel says so
       return nullptr;
     }

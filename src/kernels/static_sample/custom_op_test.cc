@@ -119,6 +119,39 @@ TEST(StaticSampleOperator, EveryForm) {
   }
 }
 
+TEST(StaticSampleOperator, EveryTypeOfValues) {
+  setenv("TENONNX_OPS", TENONNX_TEST_OPS_LIBRARY, 1);
+  const Data data;
+  const StaticGrid grid = encode_taps(data.source).grid;
+  const Constants of_grid = constants(grid);
+  std::vector<float> expected(2 * 3 * 12 * 11);
+  static_sample_reference(grid, {2, 3, false}, data.value.data(), expected.data());
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const bool half = dtype == DType::kFloat16;
+    const std::string type = half ? "float16" : "bfloat16";
+    SCOPED_TRACE(type);
+    const std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"tenonnx\" : 1]> g (" +
+                             type + "[2, 3, 4, 5] v) => (" + type + "[n, a, b0, e] y) <" +
+                             of_grid.initializers + "> { y = tenonnx.StaticSample <" + kSizes +
+                             "> (v, " + of_grid.names + ") }";
+    auto graph = load_session(model_from_text(text), {}, {});
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    std::vector<std::uint16_t> bits;
+    for (const float v : data.value)
+      bits.push_back(half ? float_to_float16(v) : float_to_bfloat16(v));
+    TensorMap given;
+    given["v"] = Tensor::view(dtype, {2, 3, 4, 5}, bits.data(), nullptr);
+    const auto got = graph.value()->run(given);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    ASSERT_EQ(got->at("y").dtype(), dtype);
+    const auto* y = static_cast<const std::uint16_t*>(got->at("y").raw());
+    // Values of up to 1.2 are rounded once before and once after.
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(half ? float16_to_float(y[i]) : bfloat16_to_float(y[i]), expected[i],
+                  half ? 0x1p-10 : 0x1p-7);
+  }
+}
+
 TEST(StaticSampleOperator, SaysWhatIsWrong) {
   const Data data;
   const StaticGrid grid = encode_taps(data.source).grid;
