@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The tenonnx authors
+"""Deformable attention: the measured shapes, their data, and the graph that exporters write."""
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+THREE, FOUR = ((80, 80), (40, 40), (20, 20)), ((80, 80), (40, 40), (20, 20), (10, 10))
+CASES = {
+    "decoder, d 32, 3 levels, 4,4,4": dict(channels=32),
+    "decoder, d 24, 3 levels, 4,4,4": dict(channels=24),
+    "decoder, d 32, 3 levels, 3,6,3": dict(channels=32, points=(3, 6, 3)),
+    "decoder, d 24, 3 levels, 3,6,3": dict(channels=24, points=(3, 6, 3)),
+    "decoder, d 32, 4 levels": dict(channels=32, levels=FOUR, points=(4,) * 4),
+    "decoder, d 32, batch 4": dict(channels=32, batch=4),
+    "encoder, 8,400 queries, 3 levels": dict(encoder=True),
+    "encoder, 8,500 queries, 4 levels": dict(encoder=True, levels=FOUR, points=(4,) * 4),
+    "BEVFormer spatial cross-attention": dict(
+        batch=6, queries=2500, levels=((58, 100), (29, 50), (15, 25), (8, 13)), points=(8,) * 4),
+}
+
+
+def data(channels=32, heads=8, queries=300, levels=THREE, points=(4, 4, 4), batch=1, encoder=False):
+    """value, locations, weights. Decoder: points inside random boxes. Encoder: queries in the order of
+    the pixels of all levels, points a few pixels away."""
+    random = np.random.default_rng(0)
+    keys, total = sum(h * w for h, w in levels), sum(points)
+    value = random.standard_normal((batch, keys, heads, channels), np.float32)
+    if encoder:
+        grids = [np.meshgrid((np.arange(w) + .5) / w, (np.arange(h) + .5) / h) for h, w in levels]
+        centre = np.concatenate([np.stack(g, -1).reshape(-1, 2) for g in grids])[None, :, None, None]
+        size = np.repeat(np.array([(w, h) for h, w in levels]), points, axis=0)
+        locations = centre + 2 * random.standard_normal((batch, keys, heads, total, 2)) / size
+    else:
+        centre = random.uniform(.05, .95, (batch, queries, 1, 1, 2))
+        box = random.uniform(.03, .5, (batch, queries, 1, 1, 2))
+        locations = centre + box * random.uniform(-.5, .5, (batch, queries, heads, total, 2))
+    weights = np.exp(random.standard_normal(locations.shape[:-1]))
+    weights /= weights.sum(-1, keepdims=True)
+    return value, locations.astype(np.float32), weights.astype(np.float32)
+
+
+def _model(nodes, arrays, output, constants, domain=None):
+    def info(name, shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    graph = helper.make_graph(
+        nodes, "attention", [info(k, v.shape) for k, v in arrays.items()], [info("out", output)],
+        [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    opsets = [helper.make_opsetid("", 16)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=opsets)
+    model.ir_version = 8
+    return model.SerializeToString()
+
+
+def ours(arrays, levels, points):
+    value = arrays["value"]
+    batch, queries = arrays["locations"].shape[:2]
+    node = helper.make_node("MSDeformAttn", list(arrays), ["out"], domain="tenonnx",
+                            points=list(points), spatial_shapes=[n for level in levels for n in level])
+    return _model([node], arrays, [batch, queries, value.shape[2] * value.shape[3]], {}, "tenonnx")
+
+
+def exported(arrays, levels, points):
+    """Split, a GridSample a level, weights, sum: what exports of Deformable DETR hold."""
+    batch, _, heads, d = arrays["value"].shape
+    queries, total = arrays["locations"].shape[1], sum(points)
+    nodes, constants = [], {}
+
+    def add(op, inputs, output, **attributes):
+        nodes.append(helper.make_node(op, inputs, [output] if isinstance(output, str) else output, **attributes))
+
+    def constant(name, numbers, kind=np.int64):
+        constants[name] = np.array(numbers, kind)
+        return name
+
+    count = range(len(levels))
+    add("Split", ["value", constant("sizes", [h * w for h, w in levels])], [f"value_{i}" for i in count], axis=1)
+    add("Mul", ["locations", constant("two", 2, np.float32)], "twice")
+    add("Sub", ["twice", constant("one", 1, np.float32)], "grids")
+    add("Split", ["grids", constant("points", points)], [f"grid_{i}" for i in count], axis=3)
+    for i, (h, w) in enumerate(levels):
+        add("Reshape", [f"value_{i}", constant(f"flat_{i}", [batch, h * w, heads * d])], f"rows_{i}")
+        add("Transpose", [f"rows_{i}"], f"columns_{i}", perm=[0, 2, 1])
+        add("Reshape", [f"columns_{i}", constant(f"image_shape_{i}", [batch * heads, d, h, w])], f"image_{i}")
+        add("Transpose", [f"grid_{i}"], f"by_head_{i}", perm=[0, 2, 1, 3, 4])
+        add("Reshape", [f"by_head_{i}", constant(f"grid_shape_{i}", [batch * heads, queries, points[i], 2])],
+            f"sampling_{i}")
+        add("GridSample", [f"image_{i}", f"sampling_{i}"], f"sampled_{i}", mode="bilinear",
+            padding_mode="zeros", align_corners=0)
+    add("Concat", [f"sampled_{i}" for i in count], "sampled", axis=3)
+    add("Transpose", ["weights"], "weights_by_head", perm=[0, 2, 1, 3])
+    add("Reshape", ["weights_by_head", constant("weights_shape", [batch * heads, 1, queries, total])], "scale")
+    add("Mul", ["sampled", "scale"], "scaled")
+    add("ReduceSum", ["scaled", constant("axis", [3])], "summed", keepdims=0)
+    add("Reshape", ["summed", constant("out_shape", [batch, heads * d, queries])], "channels_first")
+    add("Transpose", ["channels_first"], "out", perm=[0, 2, 1])
+    return _model(nodes, arrays, [batch, queries, heads * d], constants)
