@@ -9,7 +9,7 @@ since interference only adds. 1 thread by the processor time of the process, 2 t
 is given only where the results agree: largest difference at most 1e-4 (coordinates in float32 are exact
 to 2e-5 of a pixel at 80 pixels, values differ by up to 8 between pixels, weights sum to 1). Of the bound
 counts what it takes to read as many chunks at random from the same values, 1 thread. Sampling points lie
-closer together than random chunks, so more than 100 % is possible: no upper limit where points are local
+closer together than random chunks, so more than 100 per cent is possible: no upper limit where points are local
 (encoder) or where the values are larger than the caches.
 """
 import argparse
@@ -139,7 +139,7 @@ def measure(name, threads, ops, bound, budget, others):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ops")
     parser.add_argument("bound")
     parser.add_argument("--budget", type=float, default=8)
