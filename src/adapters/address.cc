@@ -85,8 +85,7 @@ Result<std::unique_ptr<Executor>> make_executor(std::string_view address, Addres
       address.find(",report=") != std::string_view::npos)
     return InvalidArgument(
         "executor '{}' would write a file that a package or a device file names: leave 'report' "
-        "out "
-        "there; it is for addresses on the command line",
+        "out there; it is for addresses on the command line",
         address);
   for (const Adapter& adapter : kAdapters) {
     if (adapter.kind != kind) continue;

@@ -3,9 +3,9 @@
 #include "adapters/sim_round_op.h"
 
 #include <algorithm>
-#include <exception>
 #include <string>
 
+#include "kernels/custom_op.h"
 #include "passes/sim_common.h"
 #include "passes/sim_round.h"
 
@@ -16,20 +16,7 @@ namespace {
 // over (some microseconds) and within the second-level cache.
 constexpr std::int64_t kPiece = 16384;
 
-template <typename T>
-ONNXTensorElementDataType element_type() {
-  return sizeof(T) == 4 ? ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
-                        : ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE;
-}
-
-template <typename T>
-T attribute_or(const Ort::ConstKernelInfo& info, const char* name, T fallback) {
-  try {
-    return info.GetAttribute<T>(name);
-  } catch (const Ort::Exception&) {  // absent
-    return fallback;
-  }
-}
+using kernels::attribute_or;
 
 RoundSpec spec_of(const Ort::ConstKernelInfo& info) {
   RoundSpec spec;
@@ -56,27 +43,19 @@ RoundSpec spec_of(const Ort::ConstKernelInfo& info) {
 
 template <typename T>
 struct RoundKernel {
-  explicit RoundKernel(const OrtKernelInfo* info) : spec(spec_of(Ort::ConstKernelInfo(info))) {}
+  explicit RoundKernel(const Ort::ConstKernelInfo& info) : spec(spec_of(info)) {}
 
-  OrtStatusPtr ComputeV2(OrtKernelContext* raw) noexcept {
-    try {
-      const Ort::KernelContext context(raw);
-      const auto x = context.GetInput(0);
-      const auto info = x.GetTensorTypeAndShapeInfo();
-      auto y = context.GetOutput(0, info.GetShape());
-      Job job{this, x.GetTensorData<T>(), y.GetTensorMutableData<T>(),
-              static_cast<std::int64_t>(info.GetElementCount())};
-      if (job.count <= 2 * kPiece) {
-        round_values(spec, job.in, job.out, job.count);
-      } else {
-        context.ParallelFor(&RoundKernel::piece,
-                            static_cast<std::size_t>((job.count + kPiece - 1) / kPiece), 0, &job);
-      }
-      return nullptr;
-    } catch (const Ort::Exception& error) {
-      return Ort::Status(error).release();
-    } catch (const std::exception& error) {
-      return Ort::Status(error.what(), ORT_FAIL).release();
+  void compute(const Ort::KernelContext& context) const {
+    const auto x = context.GetInput(0);
+    const auto info = x.GetTensorTypeAndShapeInfo();
+    auto y = context.GetOutput(0, info.GetShape());
+    Job job{this, x.GetTensorData<T>(), y.GetTensorMutableData<T>(),
+            static_cast<std::int64_t>(info.GetElementCount())};
+    if (job.count <= 2 * kPiece) {
+      round_values(spec, job.in, job.out, job.count);
+    } else {
+      context.ParallelFor(&RoundKernel::piece,
+                          static_cast<std::size_t>((job.count + kPiece - 1) / kPiece), 0, &job);
     }
   }
 
@@ -97,7 +76,7 @@ struct RoundKernel {
 };
 
 template <typename T>
-struct RoundOp : Ort::CustomOpBase<RoundOp<T>, RoundKernel<T>, /*WithStatus=*/true> {
+struct RoundOp : kernels::OpBase<RoundOp<T>, RoundKernel<T>> {
   RoundOp() {
     // The input's memory is written over where nothing else reads it.
     OrtCustomOp::GetMayInplace = [](int** input, int** output) -> std::size_t {
@@ -110,22 +89,11 @@ struct RoundOp : Ort::CustomOpBase<RoundOp<T>, RoundKernel<T>, /*WithStatus=*/tr
       delete[] output;
     };
   }
-  OrtStatusPtr CreateKernelV2(const OrtApi&, const OrtKernelInfo* info, void** kernel) const {
-    try {
-      *kernel = new RoundKernel<T>(info);
-      return nullptr;
-    } catch (const Ort::Exception& error) {
-      return Ort::Status(error).release();
-    } catch (const std::exception& error) {
-      return Ort::Status(error.what(), ORT_FAIL).release();
-    }
-  }
   const char* GetName() const { return sizeof(T) == 4 ? kSimRound.data() : kSimRoundDouble.data(); }
-  const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
   std::size_t GetInputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetInputType(std::size_t) const { return element_type<T>(); }
+  ONNXTensorElementDataType GetInputType(std::size_t) const { return kernels::element_type<T>(); }
   std::size_t GetOutputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetOutputType(std::size_t) const { return element_type<T>(); }
+  ONNXTensorElementDataType GetOutputType(std::size_t) const { return kernels::element_type<T>(); }
   static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
     return context.SetOutputShape(0, context.GetInputShape(0)).release();
   }

@@ -33,6 +33,7 @@ void add_op(CustomOps& ops, Args&&... args) {
 template <typename T>
 constexpr ONNXTensorElementDataType element_type() {
   if constexpr (std::is_same_v<T, float>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE;
   if constexpr (std::is_same_v<T, Half>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
   if constexpr (std::is_same_v<T, BHalf>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
   if constexpr (std::is_same_v<T, std::int8_t>) return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
@@ -43,7 +44,7 @@ constexpr ONNXTensorElementDataType element_type() {
   return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-// Ends in a status of ONNX Runtime: "GridSample 'name': what".
+// Ends in a status of ONNX Runtime: "tenonnx GridSample: what".
 [[noreturn]] inline void fail(std::string_view op, const std::string& what) {
   throw Ort::Exception("tenonnx " + std::string(op) + ": " + what, ORT_INVALID_ARGUMENT);
 }
@@ -57,10 +58,10 @@ T attribute_or(const Ort::ConstKernelInfo& info, const char* name, T fallback) {
   }
 }
 
-inline std::vector<std::int64_t> integers_or_none(const Ort::ConstKernelInfo& info,
-                                                  const char* name) {
+template <typename T>
+std::vector<T> attributes_or_none(const Ort::ConstKernelInfo& info, const char* name) {
   try {
-    return info.GetAttributes<std::int64_t>(name);
+    return info.GetAttributes<T>(name);
   } catch (const Ort::Exception&) {  // absent
     return {};
   }

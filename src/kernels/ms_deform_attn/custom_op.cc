@@ -51,8 +51,8 @@ class MSDeformAttnKernel {
  public:
   explicit MSDeformAttnKernel(const Ort::ConstKernelInfo& info)
       : mode_(mode_of(info)),
-        points_(integers_or_none(info, "points")),
-        shapes_(integers_or_none(info, "spatial_shapes")) {
+        points_(attributes_or_none<std::int64_t>(info, "points")),
+        shapes_(attributes_or_none<std::int64_t>(info, "spatial_shapes")) {
     if (points_.empty()) fail(kName, "the attribute 'points' (of each level) is missing");
     if (!shapes_.empty() && shapes_.size() != 2 * points_.size())
       fail(kName, "spatial_shapes has " + std::to_string(shapes_.size()) + " numbers, points " +

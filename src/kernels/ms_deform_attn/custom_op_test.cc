@@ -21,6 +21,10 @@ struct Types {
   const char *value, *coordinates;
 };
 
+// Sizes of two levels, 3 and 2 points, 2 heads of 5 channels.
+constexpr const char* kCall = "<points = [3, 2], spatial_shapes = [4, 3, 2, 2]> (v, l, w)";
+const Shape kValue = {2, 16, 2, 5}, kLocations = {2, 7, 2, 5, 2}, kWeights = {2, 7, 2, 5};
+
 class MSDeformAttnOperator : public testing::Test {
  protected:
   void SetUp() override { setenv("TENONNX_OPS", TENONNX_TEST_OPS_LIBRARY, 1); }
@@ -53,20 +57,21 @@ class MSDeformAttnOperator : public testing::Test {
                                                : float_to_bfloat16(values[i]);
     return out;
   }
-};
 
-// Sizes of two levels, 3 and 2 points, 2 heads of 5 channels.
-constexpr const char* kCall = "<points = [3, 2], spatial_shapes = [4, 3, 2, 2]> (v, l, w)";
-const Shape kValue = {2, 16, 2, 5}, kLocations = {2, 7, 2, 5, 2}, kWeights = {2, 7, 2, 5};
+  static TensorMap inputs_of(const char* value, const char* coordinates, std::mt19937& random) {
+    TensorMap given;
+    given["v"] = tensor(value, kValue, random);
+    given["l"] = tensor(coordinates, kLocations, random);
+    given["w"] = tensor(coordinates, kWeights, random);
+    return given;
+  }
+};
 
 MSDeformPlan plan() { return {{{4, 3, 3}, {2, 2, 2}}, {2, 7, 2, 5}, MSDeformMode::kBilinear}; }
 
 TEST_F(MSDeformAttnOperator, ComputesWhatTheKernelDoes) {
   std::mt19937 random(1);
-  TensorMap given;
-  given["v"] = tensor("float", kValue, random);
-  given["l"] = tensor("float", kLocations, random);
-  given["w"] = tensor("float", kWeights, random);
+  TensorMap given = inputs_of("float", "float", random);
   std::vector<float> expected(2 * 7 * 10);
   const MSDeformTensors<float, float> tensors{given["v"].data<float>(), given["l"].data<float>(),
                                               given["w"].data<float>(), expected.data()};
@@ -98,10 +103,7 @@ TEST_F(MSDeformAttnOperator, EveryTypeOfValuesAndCoordinates) {
                              Types{"bfloat16", "float"}, Types{"bfloat16", "bfloat16"}}) {
     SCOPED_TRACE(std::string(types.value) + " " + types.coordinates);
     std::mt19937 random(1);
-    TensorMap given;
-    given["v"] = tensor(types.value, kValue, random);
-    given["l"] = tensor(types.coordinates, kLocations, random);
-    given["w"] = tensor(types.coordinates, kWeights, random);
+    TensorMap given = inputs_of(types.value, types.coordinates, random);
     const std::string c = types.coordinates;
     const auto got = run(std::string(types.value) + "[2, 16, 2, 5] v, " + c +
                              "[2, 7, 2, 5, 2] l, " + c + "[2, 7, 2, 5] w",
@@ -128,10 +130,7 @@ TEST_F(MSDeformAttnOperator, EveryTypeOfValuesAndCoordinates) {
 
 TEST_F(MSDeformAttnOperator, ReferencePointsAndShapesAsInputs) {
   std::mt19937 random(3);
-  TensorMap given;
-  given["v"] = tensor("float", kValue, random);
-  given["l"] = tensor("float", kLocations, random);
-  given["w"] = tensor("float", kWeights, random);
+  TensorMap given = inputs_of("float", "float", random);
   given["r"] = tensor("float", {2, 7, 1, 4}, random);
   given["s"] = Tensor::from<std::int64_t>(DType::kInt64, {2, 2}, {4, 3, 2, 2});
   const std::string inputs =
@@ -151,10 +150,7 @@ TEST_F(MSDeformAttnOperator, ReferencePointsAndShapesAsInputs) {
 
 TEST_F(MSDeformAttnOperator, SaysWhatIsWrong) {
   std::mt19937 random(4);
-  TensorMap given;
-  given["v"] = tensor("float", kValue, random);
-  given["l"] = tensor("float", kLocations, random);
-  given["w"] = tensor("float", kWeights, random);
+  TensorMap given = inputs_of("float", "float", random);
   const std::string inputs = "float[2, 16, 2, 5] v, float[2, 7, 2, 5, 2] l, float[2, 7, 2, 5] w";
   const auto message = [&](const std::string& call) {
     const auto got = run(inputs, call, given);

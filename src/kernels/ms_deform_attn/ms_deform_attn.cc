@@ -44,13 +44,13 @@ HWY_INLINE hn::Vec<Ints> pixel_offset(hn::Vec<Ints> start, hn::Vec<Ints> y, hn::
   return hn::Add(hn::Add(start, hn::Mul(y, row)), hn::Mul(x, column));
 }
 
-// The points at [i, i + Lanes) of the query. Returns whether each of them samples something.
 struct CoordinateTables {
   const float *width, *height;
   const std::int32_t *start, *row;
   std::int32_t column;
 };
 
+// The points at [i, i + Lanes) of the query. Returns whether each of them samples something.
 HWY_INLINE bool bilinear_taps(const CoordinateTables& tables, std::size_t i,
                               hn::Vec<Floats> location_x, hn::Vec<Floats> location_y,
                               hn::Vec<Floats> weight, const Taps& taps) {

@@ -26,14 +26,6 @@ namespace {
 
 constexpr const char* kName = "StaticSample";
 
-std::vector<float> floats_or_none(const Ort::ConstKernelInfo& info, const char* name) {
-  try {
-    return info.GetAttributes<float>(name);
-  } catch (const Ort::Exception&) {  // absent
-    return {};
-  }
-}
-
 template <typename V>
 std::vector<V> constant(const Ort::ConstKernelInfo& info, std::size_t index, const char* name) {
   int is_constant = 0;
@@ -49,7 +41,7 @@ std::vector<V> constant(const Ort::ConstKernelInfo& info, std::size_t index, con
 StaticGrid grid_of(const Ort::ConstKernelInfo& info) {
   StaticGrid grid;
   const auto size = [&](const char* name, std::int64_t& height, std::int64_t& width) {
-    const std::vector<std::int64_t> given = integers_or_none(info, name);
+    const std::vector<std::int64_t> given = attributes_or_none<std::int64_t>(info, name);
     if (given.size() != 2)
       fail(kName, std::string("the attribute '") + name +
                       "' needs 2 numbers, height and width, got " + std::to_string(given.size()));
@@ -81,8 +73,8 @@ StaticGrid grid_of(const Ort::ConstKernelInfo& info) {
       grid.images = images(grid.indices.size(), grid.points() * grid.taps);
   } else if (form == "int16") {
     grid.format = StaticFormat::kInt16;
-    const std::vector<float> step = floats_or_none(info, "step"),
-                             offset = floats_or_none(info, "offset");
+    const std::vector<float> step = attributes_or_none<float>(info, "step"),
+                             offset = attributes_or_none<float>(info, "offset");
     if (step.size() != 2 || offset.size() != 2)
       fail(kName, "form int16 needs the attributes 'step' and 'offset', of x and y");
     std::copy(step.begin(), step.end(), grid.step);
