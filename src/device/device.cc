@@ -115,4 +115,19 @@ double largest_kept(const Arithmetic& arithmetic, const Overflow& overflow) {
   return limit;
 }
 
+std::int64_t largest_exact_index(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return std::int64_t{1} << 24;
+    case DType::kFloat16:
+      return 1 << 11;
+    case DType::kBFloat16:
+      return 1 << 8;
+    case DType::kInt64:
+      return std::numeric_limits<std::int64_t>::max();
+    default:
+      return std::numeric_limits<std::int32_t>::max();
+  }
+}
+
 }  // namespace tenonnx

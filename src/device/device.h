@@ -38,6 +38,11 @@ struct Arithmetic {
   Overflow matmul_result;           // results of MatMul, Gemm, Conv, ConvTranspose
   Overflow matmul_operand;          // their operands, before the product
   bool keep_subnormals = true;      // else flushed to zero, sign kept
+  // What indices are computed in, also where the graph says integers: int32, float32, float16 or
+  // bfloat16. none: the file does not say.
+  std::optional<DType> indices;
+  // That type: `indices`, else the storage type, which is the least that any value has.
+  DType index_type() const { return indices.value_or(storage); }
   // Operator type -> relative standard deviation of a seeded error on its result, to stand for
   // approximated kernels.
   std::map<std::string, double> relative_error;
@@ -111,5 +116,9 @@ std::vector<std::string> target_names();
 // The largest magnitude that a finite value may have as an element-wise result and as an operand or
 // result of MatMul and Conv without being changed by overflow; infinity for float32 storage.
 double largest_kept(const Arithmetic& arithmetic, const Overflow& overflow);
+
+// The largest n for which this type holds every whole number from 0 to n: float32 2^24, float16
+// 2048, bfloat16 256; of integers the largest.
+std::int64_t largest_exact_index(DType dtype);
 
 }  // namespace tenonnx

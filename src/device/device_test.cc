@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/half.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
 
@@ -53,6 +54,7 @@ Json whole_device() {
                          statement(Json{{"saturate", 65536}, {"infinite", 131008}, {"nan", 0}})},
                         {"overflow_matmul_operand", statement("infinity")},
                         {"subnormals", statement("flush")},
+                        {"indices", statement("int32")},
                         {"relative_error", {{"Softmax", statement(0.001)}}},
                         {"seed", 7}};
   json["roles"] = {{"encoder", "sim:toy"}, {"decoder", "cpu"}};
@@ -98,6 +100,7 @@ TEST_F(DeviceFile, EveryFieldIsRead) {
   EXPECT_FALSE(a.keep_subnormals);
   EXPECT_EQ(a.relative_error, (std::map<std::string, double>{{"Softmax", 0.001}}));
   EXPECT_EQ(a.seed, 7u);
+  EXPECT_EQ(a.index_type(), DType::kInt32);
   EXPECT_TRUE(device->is_target());
   ASSERT_EQ(device->rows.size(), 1u);
   EXPECT_EQ(device->rows[0].op_type, "Det");
@@ -138,6 +141,9 @@ TEST_F(DeviceFile, WrongValuesAreNamedWithTheirPath) {
       {"/checked", "2026-13", "got '2026-13'"},
       {"/arithmetic/storage/value", "fp16",
        "/arithmetic/storage/value: expected one of 'float32', 'float16', 'bfloat16', got 'fp16'"},
+      {"/arithmetic/indices/value", "int8",
+       "/arithmetic/indices/value: expected one of 'int32', 'float32', 'float16', 'bfloat16', got "
+       "'int8'"},
       {"/arithmetic/storage/source", "", "/arithmetic/storage/source: expected text"},
       {"/arithmetic/round_inputs/value", 1, "/arithmetic/round_inputs/value: expected a boolean"},
       {"/arithmetic/subnormals/value", "drop", "expected one of 'keep', 'flush', got 'drop'"},
@@ -268,6 +274,32 @@ TEST(CommittedDevices, SimHtpPlacesEncoderAndDecoder) {
   EXPECT_EQ(*target->executor_for("model"), "sim:htp-v73");
   EXPECT_FALSE(target->arithmetic.has_value());
   ASSERT_TRUE(find_device("htp-v73")->arithmetic.has_value());
+}
+
+TEST(LargestExactIndex, IsTheLastNumberWithoutAGap) {
+  // The next whole number is no value of the type.
+  for (std::int64_t n = 0; n <= 4096; ++n) {
+    const auto value = static_cast<float>(n);
+    EXPECT_EQ(float16_to_float(float_to_float16(value)) == value, n <= 2048 || n % 2 == 0) << n;
+    EXPECT_EQ(bfloat16_to_float(float_to_bfloat16(value)) == value,
+              n <= 256 || (n % (n <= 512    ? 2
+                                : n <= 1024 ? 4
+                                : n <= 2048 ? 8
+                                            : 16)) == 0)
+        << n;
+  }
+  EXPECT_EQ(largest_exact_index(DType::kFloat16), 2048);
+  EXPECT_EQ(largest_exact_index(DType::kBFloat16), 256);
+  EXPECT_EQ(static_cast<float>(largest_exact_index(DType::kFloat32) + 1), 16777216.0F);
+  EXPECT_EQ(largest_exact_index(DType::kInt32), 2147483647);
+}
+
+TEST(Arithmetic, WhatIsNotSaidOfIndicesIsTheStorageType) {
+  Arithmetic a;
+  a.storage = DType::kFloat16;
+  EXPECT_EQ(a.index_type(), DType::kFloat16);
+  a.indices = DType::kInt32;
+  EXPECT_EQ(a.index_type(), DType::kInt32);
 }
 
 TEST(CommittedDevices, LargestKept) {

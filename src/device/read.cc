@@ -122,7 +122,7 @@ Result<Arithmetic> arithmetic_of(const JsonReader& reader) {
   TENONNX_RETURN_IF_ERROR(
       reader.only({"storage", "round_inputs", "round_weights", "round_outputs",
                    "overflow_elementwise", "overflow_matmul_result", "overflow_matmul_operand",
-                   "subnormals", "relative_error", "seed"}));
+                   "subnormals", "indices", "relative_error", "seed"}));
   Arithmetic a;
   TENONNX_ASSIGN_OR_RETURN(const std::string storage,
                            sourced_choice(reader, "storage", {"float32", "float16", "bfloat16"}));
@@ -136,6 +136,12 @@ Result<Arithmetic> arithmetic_of(const JsonReader& reader) {
   TENONNX_ASSIGN_OR_RETURN(const std::string subnormals,
                            sourced_choice(reader, "subnormals", {"keep", "flush"}));
   a.keep_subnormals = subnormals == "keep";
+  if (reader.has("indices")) {
+    TENONNX_ASSIGN_OR_RETURN(
+        const std::string indices,
+        sourced_choice(reader, "indices", {"int32", "float32", "float16", "bfloat16"}));
+    TENONNX_ASSIGN_OR_RETURN(a.indices, dtype_from_string(indices));
+  }
   if (reader.has("relative_error")) {
     TENONNX_ASSIGN_OR_RETURN(const JsonReader errors, reader.at("relative_error"));
     TENONNX_ASSIGN_OR_RETURN(const auto members, errors.members());
