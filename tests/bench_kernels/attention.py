@@ -2,7 +2,10 @@
 # Copyright The tenonnx authors
 """Deformable attention: the measured shapes, their data, and the graph that exporters write."""
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+import bounds
+from case import Case, model
 
 THREE, FOUR = ((80, 80), (40, 40), (20, 20)), ((80, 80), (40, 40), (20, 20), (10, 10))
 CASES = {
@@ -39,24 +42,12 @@ def data(channels=32, heads=8, queries=300, levels=THREE, points=(4, 4, 4), batc
     return value, locations.astype(np.float32), weights.astype(np.float32)
 
 
-def _model(nodes, arrays, output, constants, domain=None):
-    def info(name, shape):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-    graph = helper.make_graph(
-        nodes, "attention", [info(k, v.shape) for k, v in arrays.items()], [info("out", output)],
-        [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    opsets = [helper.make_opsetid("", 16)] + ([helper.make_opsetid(domain, 1)] if domain else [])
-    model = helper.make_model(graph, opset_imports=opsets)
-    model.ir_version = 8
-    return model.SerializeToString()
-
-
 def ours(arrays, levels, points):
     value = arrays["value"]
     batch, queries = arrays["locations"].shape[:2]
     node = helper.make_node("MSDeformAttn", list(arrays), ["out"], domain="tenonnx",
                             points=list(points), spatial_shapes=[n for level in levels for n in level])
-    return _model([node], arrays, [batch, queries, value.shape[2] * value.shape[3]], {}, "tenonnx")
+    return model([node], arrays, [batch, queries, value.shape[2] * value.shape[3]], own_domain=True)
 
 
 def exported(arrays, levels, points):
@@ -93,4 +84,31 @@ def exported(arrays, levels, points):
     add("ReduceSum", ["scaled", constant("axis", [3])], "summed", keepdims=0)
     add("Reshape", ["summed", constant("out_shape", [batch, heads * d, queries])], "channels_first")
     add("Transpose", ["channels_first"], "out", perm=[0, 2, 1])
-    return _model(nodes, arrays, [batch, queries, heads * d], constants)
+    return model(nodes, arrays, [batch, queries, heads * d], constants)
+
+
+def torch_function(levels, points):
+    def function(torch, value, locations, weights):
+        batch, _, heads, d = value.shape
+        queries = locations.shape[1]
+        parts = value.split([h * w for h, w in levels], dim=1)
+        grids = (2 * locations - 1).transpose(1, 2).flatten(0, 1).split(list(points), dim=2)
+        sampled = torch.cat([torch.nn.functional.grid_sample(
+            part.flatten(2).transpose(1, 2).reshape(batch * heads, d, h, w), grid, align_corners=False)
+            for part, grid, (h, w) in zip(parts, grids, levels)], dim=-1)
+        scale = weights.transpose(1, 2).reshape(batch * heads, 1, queries, -1)
+        out = (sampled * scale).sum(-1).view(batch, heads * d, queries)
+        return out.transpose(1, 2).contiguous()
+    return function
+
+
+def make(levels=THREE, points=(4, 4, 4), **kind):
+    value, locations, weights = data(levels=levels, points=points, **kind)
+    arrays = {"value": value, "locations": locations, "weights": weights}
+    d, output = value.shape[-1], [*locations.shape[:2], value.shape[2] * value.shape[3]]
+    # Coordinates in float32 are exact to 2e-5 of a pixel at 80 pixels, values differ by up to 8 between pixels,
+    # weights sum to 1.
+    return Case(arrays, ours(arrays, levels, points), exported(arrays, levels, points), output,
+                torch_function(levels, points), tolerance=1e-4,
+                bounds=lambda library, places: library.chunks(
+                    places["value"], bounds.attention_offsets(value, locations, levels, points), d))
