@@ -14,7 +14,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
+#include "kernels/parallel.h"
 #include "kernels/storage.h"
 
 namespace tenonnx {
@@ -35,7 +37,11 @@ struct GridSampleSizes {
   std::array<std::int64_t, 3> in = {1, 1, 1}, out = {1, 1, 1};  // depth (1 of 2), height, width
 };
 
-// T: float, Half or BHalf; G: float or T. All are contiguous and do not overlap.
+// What is impossible, or empty. Each size of the image is at most 2^24, which float32 counts
+// exactly, and an image at most 2^31 - 2 pixels.
+std::string check(const GridSampleOptions& options, const GridSampleSizes& sizes);
+
+// T: float, Half or BHalf; G: float or T (the reference: double too). All are contiguous and do not overlap.
 template <typename T, typename G>
 struct GridSampleTensors {
   const T* value = nullptr;  // [batch, channels, in...], or [batch, in..., channels]
@@ -47,5 +53,11 @@ struct GridSampleTensors {
 template <typename T, typename G>
 void grid_sample_reference(const GridSampleOptions& options, const GridSampleSizes& sizes,
                            const GridSampleTensors<T, G>& tensors);
+
+// Computed in float32. Memory is kept by each thread from call to call; none is allocated after the
+// first call of a size.
+template <typename T, typename G>
+void grid_sample(const GridSampleOptions& options, const GridSampleSizes& sizes,
+                 const GridSampleTensors<T, G>& tensors, const Parallel& parallel);
 
 }  // namespace tenonnx

@@ -2,11 +2,14 @@
 // Copyright The tenonnx authors
 #include "kernels/grid_sample/grid_sample.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "kernels/targets_for_test.h"
 
 namespace tenonnx {
 namespace {
@@ -14,19 +17,36 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// One channel of height 2 at one point.
-float at(const std::vector<float>& values, float x, float y,
-         const GridSampleOptions& options = {}) {
+// One channel of height 2 at one point. The kernel has to agree on every instruction set: alone,
+// and as one of 20 channels (blocks) with either layout.
+float at(const std::vector<float>& values, float x, float y, GridSampleOptions options = {}) {
   GridSampleSizes sizes;
   sizes.batch = sizes.channels = 1;
   sizes.in = {1, 2, static_cast<std::int64_t>(values.size() / 2)};
   const float grid[2] = {x, y};
   float out = -7;
   grid_sample_reference(options, sizes, GridSampleTensors<float, float>{values.data(), grid, &out});
+  for_each_target([&] {
+    for (const std::int64_t channels : {1, 20}) {
+      for (const bool last : {false, true}) {
+        sizes.channels = channels;
+        options.channels_last = last;
+        std::vector<float> many;
+        for (std::size_t i = 0; i < values.size() * static_cast<std::size_t>(channels); ++i)
+          many.push_back(values[last ? i / static_cast<std::size_t>(channels) : i % values.size()]);
+        std::vector<float> got(static_cast<std::size_t>(channels), -7);
+        grid_sample(options, sizes, GridSampleTensors<float, float>{many.data(), grid, got.data()},
+                    Serial());
+        for (const float g : got)
+          EXPECT_TRUE(g == out || (std::isnan(g) && std::isnan(out)) || std::abs(g - out) < 1e-5F)
+              << channels << " channels, last " << last << ": " << g << " for " << out;
+      }
+    }
+  });
   return out;
 }
 
-TEST(GridSampleReference, WorkedExamples) {
+TEST(GridSample, WorkedExamples) {
   const std::vector<float> v = {0, 10, 20, 30};
   EXPECT_FLOAT_EQ(at(v, -0.25F, 0), 12.5F);  // pixel (0.25, 0.5)
   EXPECT_FLOAT_EQ(at(v, -1, 0.5F), 10);      // u = -1 is x = -0.5: half of pixel (0, 1)
@@ -49,13 +69,36 @@ TEST(GridSampleReference, WorkedExamples) {
   EXPECT_FLOAT_EQ(at(v, 0, 0, options), 60.0F * 19 * 19 / 1024);
 }
 
-TEST(GridSampleReference, WhatIsNotSampledStaysOutside) {
+TEST(GridSample, WhatIsNotSampledStaysOutside) {
   const std::vector<float> v = {kNan, kInf, 20, kNan};
   EXPECT_EQ(at(v, -0.5F, 0.5F), 20);  // exactly on it
   EXPECT_EQ(at(v, -0.5F, 0.5F, {GridSampleMode::kCubic}), 20);
   EXPECT_EQ(at(v, kNan, 0), 0);
   EXPECT_EQ(at(v, 0, -kInf), 0);
   EXPECT_FALSE(std::isfinite(at(v, 0, 0)));
+}
+
+TEST(GridSample, TheLastPixelNextToInfinity) {
+  // At an edge the pair of pixels that is read at once is moved; the weights have to move with it.
+  const std::vector<float> v = {1, kInf, 3, 4, kInf, 6};
+  EXPECT_EQ(at(v, 2.0F / 3, -0.5F), 3);
+  EXPECT_EQ(at(v, -2.0F / 3, -0.5F), 1);
+  EXPECT_EQ(at(v, 1, -0.5F), 1.5F);  // half of it lies outside
+  EXPECT_EQ(at(v, -1, -0.5F), 0.5F);
+}
+
+TEST(GridSample, WhatCannotBeSampled) {
+  GridSampleSizes sizes;
+  sizes.batch = sizes.channels = 1;
+  sizes.in = {1, 0, 4};
+  EXPECT_EQ(check({}, sizes), "an image of 0 x 4 has no pixel to sample");
+  sizes.in = {1, 1, (1 << 24) + 1};
+  EXPECT_THAT(check({}, sizes), testing::HasSubstr("longer than 2^24 pixels"));
+  sizes.in = {1, 1 << 16, 1 << 16};
+  EXPECT_THAT(check({}, sizes), testing::HasSubstr("more than 2^31 - 2 pixels"));
+  sizes.in = {2, 2, 2};
+  sizes.dimensions = 3;
+  EXPECT_THAT(check({GridSampleMode::kCubic}, sizes), testing::HasSubstr("mode cubic has no form"));
 }
 
 }  // namespace

@@ -8,6 +8,12 @@
 namespace tenonnx {
 namespace {
 
+double coordinate(double g) { return g; }
+template <typename G>
+double coordinate(G g) {
+  return to_float(g);
+}
+
 struct Axis {
   int count = 0;
   std::int64_t index[4];
@@ -64,7 +70,35 @@ Axis find_taps(double g, std::int64_t pixels, const GridSampleOptions& options) 
   return axis;
 }
 
+std::string shape(std::int64_t dimensions, const std::array<std::int64_t, 3>& size) {
+  std::string out;
+  for (std::int64_t i = 3 - dimensions; i < 3; ++i) {
+    if (!out.empty()) out.append(" x ");
+    out.append(std::to_string(size[static_cast<std::size_t>(i)]));
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string check(const GridSampleOptions& options, const GridSampleSizes& sizes) {
+  if (sizes.dimensions == 3 && options.mode == GridSampleMode::kCubic)
+    return "mode cubic has no form for 3 dimensions; nearest and linear have";
+  constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
+  constexpr std::int64_t kMostPixels = (std::int64_t{1} << 31) - 2;
+  std::int64_t pixels = 1;
+  for (const std::int64_t size : sizes.in) {
+    if (size < 1)
+      return "an image of " + shape(sizes.dimensions, sizes.in) + " has no pixel to sample";
+    if (size > kMostSize)
+      return "an image of " + shape(sizes.dimensions, sizes.in) +
+             " is longer than 2^24 pixels, which float32 does not count exactly";
+    if (size > kMostPixels / pixels)
+      return "an image of " + shape(sizes.dimensions, sizes.in) + " has more than 2^31 - 2 pixels";
+    pixels *= size;
+  }
+  return "";
+}
 
 template <typename T, typename G>
 void grid_sample_reference(const GridSampleOptions& options, const GridSampleSizes& sizes,
@@ -75,11 +109,11 @@ void grid_sample_reference(const GridSampleOptions& options, const GridSampleSiz
   for (std::int64_t n = 0; n < sizes.batch; ++n) {
     for (std::int64_t k = 0; k < points; ++k) {
       const G* g = tensors.grid + (n * points + k) * sizes.dimensions;
-      const Axis ax = find_taps(to_float(g[0]), in[2], options);
-      const Axis ay = find_taps(to_float(g[1]), in[1], options);
+      const Axis ax = find_taps(coordinate(g[0]), in[2], options);
+      const Axis ay = find_taps(coordinate(g[1]), in[1], options);
       Axis az;
       if (sizes.dimensions == 3)
-        az = find_taps(to_float(g[2]), in[0], options);
+        az = find_taps(coordinate(g[2]), in[0], options);
       else
         az.add(0, 1, 1);
       for (std::int64_t c = 0; c < sizes.channels; ++c) {
@@ -104,9 +138,12 @@ void grid_sample_reference(const GridSampleOptions& options, const GridSampleSiz
   template void grid_sample_reference(const GridSampleOptions&, const GridSampleSizes&, \
                                       const GridSampleTensors<T, G>&);
 TENONNX_INSTANCE(float, float)
+TENONNX_INSTANCE(float, double)
 TENONNX_INSTANCE(Half, float)
+TENONNX_INSTANCE(Half, double)
 TENONNX_INSTANCE(Half, Half)
 TENONNX_INSTANCE(BHalf, float)
+TENONNX_INSTANCE(BHalf, double)
 TENONNX_INSTANCE(BHalf, BHalf)
 #undef TENONNX_INSTANCE
 
