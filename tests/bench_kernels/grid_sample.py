@@ -121,10 +121,11 @@ def make(kind="decoder", channels=32, side=80, mode="linear", padding="zeros", a
         """Every kernel writes the output. Where there are fewer points than pixels, it does not pay to bring
         the values into another order first, so that a pair of neighbours in each of two rows is read."""
         calls = library.write(aligned(output))
-        if grid[0, ..., 0].size < value[0, 0].size and not last and (mode, padding) == ("linear", "zeros"):
+        if grid[0, ..., 0].size < value[0, 0].size and not last:
             calls |= library.pairs(arrays["X"], arrays["grid"])
         return calls
+    plain = (mode, padding, align) == ("linear", "zeros", 0)
     # Coordinates in float32 are exact to 2e-5 of a pixel at 80 pixels; neighbours differ by up to 8. Cubic
     # weights change about twice as fast and taps are 16.
     return Case(arrays, ours, peer, output, torch_function(mode, padding, align, last),
-                tolerance=1e-3 if mode == "cubic" else 2e-4, bounds=bounds, output_offset=output_offset)
+                tolerance=1e-3 if mode == "cubic" else 2e-4, bounds=bounds if plain else None, output_offset=output_offset)

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The tenonnx authors
+"""usage: documents.py combine OUT JSON...   one file of the runs of bench_kernels.py, the oldest ONNX Runtime first
+       documents.py write ROOT           the generated parts of the pages
+       documents.py check ROOT           exits with 1 where a page differs from what `write` gives
+       documents.py self                 what `check` and the tables are good for
+
+A generated part stands between <!-- begin: NAME --> and <!-- end: NAME -->; the rest of a page is written by hand.
+    docs/performance.md, measured            docs/performance.json (`./dev bench kernels --json FILE`)
+    docs/reference/kernels.md, peers         docs/reference/kernels_peers.json (non_finite.py)
+"""
+import contextlib
+import io
+import json
+import math
+import pathlib
+import re
+import sys
+import tempfile
+
+OWN = "tenonnx"
+PAGES = {"docs/performance.md": ("measured", "docs/performance.json"),
+         "docs/reference/kernels.md": ("peers", "docs/reference/kernels_peers.json")}
+
+
+def rounded(value):
+    """Four digits: more are noise."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
+
+
+def combine(files):
+    reports = [json.loads(pathlib.Path(f).read_text()) for f in files]
+    same = ("schema_version", "date", "processor", "cores", "instruction_set")
+    for key in same:
+        if key != "date" and len({str(r[key]) for r in reports}) > 1:
+            raise SystemExit(f"documents.py: the runs differ in '{key}': they are of different machines")
+    runs = [{"versions": r["versions"], "results": rounded(r["results"])} for r in reports]
+    return {**{key: reports[-1][key] for key in same}, "runs": runs}
+
+
+def columns(report):
+    """[(title, run, peer)]: every run's ONNX Runtime, and the other peers of the last run that has them."""
+    found = [(f"ONNX Runtime {r['versions']['ONNX Runtime']}", i, "ONNX Runtime")
+             for i, r in enumerate(report["runs"])]
+    for peer in ("OpenVINO", "PyTorch", "MNN"):
+        having = [i for i, r in enumerate(report["runs"]) if peer in r["versions"]]
+        if having:
+            found.append((peer, having[-1], peer))
+    return found
+
+
+def index(report):
+    """{(case, threads): [result of each run or None]}, in the order of the last run."""
+    found = {}
+    for i in reversed(range(len(report["runs"]))):
+        for result in report["runs"][i]["results"]:
+            key = (result["case"], result["threads"])
+            found.setdefault(key, [None] * len(report["runs"]))[i] = result
+    return found
+
+
+def ratio(result, peer):
+    if not result or "ms" not in result or peer not in result["ms"]:
+        return None
+    return result["ms"][peer]["min"] / result["ms"][OWN]["min"]
+
+
+def digits(value):
+    return "–" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def performance(report):
+    found, shown = index(report), columns(report)
+    versions = report["runs"][-1]["versions"]
+    short = {"OpenVINO": lambda v: v.split("-")[0]}
+    lines = [f"{report['date']}, {report['processor']}, {report['cores']} cores, instruction set "
+             f"{report['instruction_set']} (Highway's name). "
+             + ", ".join(f"{title} {short.get(peer, str)(versions[peer])}" if title == peer else title
+                         for title, _, peer in shown) + "."]
+    cases = list(dict.fromkeys(case for case, _ in found))
+    operators = dict.fromkeys(re.split(r"[, ]", case)[0] for case in cases)
+    for operator in operators:
+        lines += ["", f"### {operator}", "",
+                  "| | " + OWN + ", ms | " + " | ".join(title for title, _, _ in shown) + " | of the bound |",
+                  "|---|---|" + "---|" * len(shown) + "---|"]
+        for case in (c for c in cases if re.split(r"[, ]", c)[0] == operator):
+            one, two = (found.get((case, n)) for n in (1, 2))
+            own = [digits(r[-1]["ms"][OWN]["min"]) if r and r[-1] and "ms" in r[-1] else "–" for r in (one, two)]
+            cells = [" / ".join(digits(ratio(r[run], peer) if r else None) for r in (one, two))
+                     for _, run, peer in shown]
+            bound = (one[-1] or {}).get("bound") if one else None
+            share = f"{100 * bound['share']:.0f} % ({bound['of']})" if bound else ""
+            name = re.sub(rf"^{operator},? ", "", case)
+            lines.append(f"| {name} | {' / '.join(own)} | {' | '.join(cells)} | {share} |")
+    lines += ["", "### In short", ""]
+    for title, run, peer in shown:
+        others = [ratio(r[run], peer) for (case, n), r in found.items() if n == 1 and "align_corners" in case]
+        others = [r for r in others if r]
+        if others:
+            mean = math.exp(sum(map(math.log, others)) / len(others))
+            lines.append(f"- GridSample's other modes against {title}, 1 thread: geometric mean "
+                         f"{digits(mean)}, least {digits(min(others))}, of {len(others)} cases.")
+    slower = [f"{case}, {n} thread{'s' * (n > 1)}: {title} ({digits(ratio(r[run], peer))})"
+              for (case, n), r in found.items() for title, run, peer in shown
+              if (ratio(r[run], peer) or 1) < 1]
+    lines.append("- Slower than a peer: " + ("; ".join(slower) if slower else "nowhere") + ".")
+    left_out = {}
+    for (case, n), runs in found.items():
+        for title, run, peer in shown:
+            why = (runs[run] or {}).get("refused", {}).get(peer)
+            if why and n == 1:
+                left_out.setdefault((title, re.sub(r"differs by \S+", "differs", why)), []).append(case)
+    for (title, why), which in left_out.items():
+        lines.append(f"- Left out: {title}, in {len(which)} case{'s' * (len(which) > 1)}, the first "
+                     f"“{which[0]}”: {why}.")
+    return lines
+
+
+def peers(report):
+    rows = ["Measured on " + report["date"] + ": " +
+            ", ".join(f"{name} {version}" for name, version in report["versions"].items()) + "."]
+    for part in report["tables"]:
+        rows += ["", part["title"], "", "| | " + " | ".join(part["columns"]) + " |",
+                 "|---|" + "---|" * len(part["columns"])]
+        rows += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in part["rows"].items()]
+    return rows
+
+
+def page(text, name, lines, path):
+    parts = re.split(rf"(<!-- (?:begin|end): {name} -->)", text)
+    if len(parts) != 5:
+        raise SystemExit(f"documents.py: {path} needs one '<!-- begin: {name} -->' and one "
+                         f"'<!-- end: {name} -->' after it")
+    parts[2] = "\n" + "\n".join(lines) + "\n"
+    return "".join(parts)
+
+
+def generated(root):
+    """{path: text} of the pages whose data is there."""
+    made = {}
+    for path, (name, source) in PAGES.items():
+        data, target = root / source, root / path
+        if data.exists() and not target.exists():
+            raise SystemExit(f"documents.py: there is {source} and no {path}")
+        if data.exists():
+            lines = {"measured": performance, "peers": peers}[name](json.loads(data.read_text()))
+            made[target] = page(target.read_text(), name, lines, path)
+        elif target.exists() and f"<!-- begin: {name} -->" in target.read_text():
+            raise SystemExit(f"documents.py: {path} is generated from {source}, which is not there")
+    return made
+
+
+def check(root):
+    stale = [path for path, text in generated(root).items() if path.read_text() != text]
+    for path in stale:
+        print(f"{path} is not what its data gives: run tests/bench_kernels/documents.py write ROOT")
+    return 1 if stale else 0
+
+
+def self_test():
+    def result(case, own, peer, **more):
+        return {"case": case, "threads": 1, "refused": {}, "bound": None,
+                "ms": {OWN: {"min": own}, "ONNX Runtime": {"min": peer}}, **more}
+    report = {"schema_version": 1, "date": "2000-01-01", "processor": "P", "cores": 2, "instruction_set": "I",
+              "runs": [{"versions": {"ONNX Runtime": v}, "results": [
+                  result("A, one", 2.0, peer, bound={"of": "chunks", "ms": 1.5, "share": 0.75}),
+                  result("A, align_corners 1", 1.0, 4.0), result("A, align_corners 2", 1.0, 9.0)]}
+                  for v, peer in (("1.0", 5.0), ("2.0", 1.0))]}
+    text = "\n".join(performance(report))
+    for wanted in ("| one | 2 / – | 2.5 / – | 0.5 / – | 75 % (chunks) |", "geometric mean 6, least 4, of 2 cases",
+                   "Slower than a peer: A, one, 1 thread: ONNX Runtime 2.0 (0.5)."):
+        assert wanted in text, (wanted, text)
+    assert page("x\n<!-- begin: n -->\nold\n<!-- end: n -->\ny\n", "n", ["new"], "p") == (
+        "x\n<!-- begin: n -->\nnew\n<!-- end: n -->\ny\n")
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "docs").mkdir()
+        target = root / "docs/performance.md"
+        (root / "docs/performance.json").write_text(json.dumps(report))
+        target.write_text("# By hand\n<!-- begin: measured -->\n<!-- end: measured -->\n")
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            assert check(root) == 1 and main(["write", folder]) == 0 and check(root) == 0
+            target.write_text(target.read_text().replace("2.5", "25"))
+            assert check(root) == 1
+        assert "performance.md is not what its data gives" in said.getvalue()
+    return 0
+
+
+def main(arguments):
+    if arguments[:1] == ["combine"] and len(arguments) > 2:
+        pathlib.Path(arguments[1]).write_text(json.dumps(combine(arguments[2:]), indent=1) + "\n")
+        return 0
+    if len(arguments) == 2 and arguments[0] == "write":
+        for path, text in generated(pathlib.Path(arguments[1])).items():
+            path.write_text(text)
+        return 0
+    if len(arguments) == 2 and arguments[0] == "check":
+        return check(pathlib.Path(arguments[1]))
+    if arguments == ["self"]:
+        return self_test()
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
