@@ -94,6 +94,11 @@ int refuse_unknown_command(const std::vector<Registered>& commands, int argc, ch
   return kExitPassed;
 }
 
+std::string dashed(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app(kDescription, "tenonnx");
   app.footer(kFooter);
@@ -109,7 +114,7 @@ int run_main(int argc, char** argv) {
   std::vector<Registered> commands;
 #define TENONNX_COMMAND(name, group_, summary)                      \
   {                                                                 \
-    CLI::App* command = app.add_subcommand(#name, summary);         \
+    CLI::App* command = app.add_subcommand(dashed(#name), summary); \
     command->group(group_);                                         \
     command->fallthrough();                                         \
     commands.push_back({command, setup_##name(*command, globals)}); \

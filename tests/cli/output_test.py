@@ -81,7 +81,7 @@ class Output(unittest.TestCase):
         self.assertGreater(len(commands), 5)
         for command in commands:
             with self.subTest(command=command):
-                self.output_of(command, "--help")
+                self.output_of(command.replace("_", "-"), "--help")
 
     def test_look(self):
         self.output_of("inspect", EXAMPLE)

@@ -22,7 +22,7 @@ MODEL = ROOT / "examples/models/shapes_deimv2.onnx"
 def documented_fields(text):
     """{command: names in the first column of the table below '<!-- keys: command, command -->'}."""
     found = {}
-    for match in re.finditer(r"<!-- keys: ([\w ,]+) -->\n((?:\|.*\n)+)", text):
+    for match in re.finditer(r"<!-- keys: ([\w ,-]+) -->\n((?:\|.*\n)+)", text):
         rows = match[2].splitlines()[2:]
         names = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in rows]
         for command in match[1].split(", "):
@@ -148,21 +148,31 @@ class JsonReference(unittest.TestCase):
         )
         self.assertEqual(set(forward["latency"]), {"runs", "min", "p50", "p95", "p99"})
 
+    def test_grid_from_camera(self):
+        camera = {"K": [[560, 0, 352], [0, 560, 140], [0, 0, 1]],
+                  "R": [[0, -1, 0], [0, 0, -1], [1, 0, 0]], "t": [0, 1.5, 0]}
+        (self.work / "camera.json").write_text(json.dumps(camera))
+        self.call("grid-from-camera", "grid-from-camera", "camera.json", "--image", "704x256",
+                  "--values", "44x16", "--x", "4:54", "--y", "25:-25", "-o", "grid.npz")
+        self.compare("grid-from-camera")
+        storages = {s["storage"]: s for s in self.printed["grid-from-camera"]["storages"]}
+        self.assertEqual(storages["float32"]["bytes"], 200 * 200 * 8)
+
     def test_doctor(self):
         self.call("doctor", "doctor", codes=(0, 1))
         self.compare("doctor")
 
     def test_every_command_is_documented(self):
         table = (ROOT / "cli/commands.inc").read_text()
-        commands = set(re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M))
+        commands = {c.replace("_", "-") for c in re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M)}
         self.assertEqual({name.split()[0] for name in self.documented}, commands)
 
     def test_readme_lists_every_command_once(self):
         table = (ROOT / "cli/commands.inc").read_text()
-        commands = re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M)
+        commands = [c.replace("_", "-") for c in re.findall(r"^TENONNX_COMMAND\((\w+),", table, re.M)]
         readme = (ROOT / "README.md").read_text()
         section = readme.split("\n## Commands\n")[1].split("\n## ")[0]
-        listed = [name.split()[0] for name in re.findall(r"^\| `([\w ]+)` \|", section, re.M)]
+        listed = [name.split()[0] for name in re.findall(r"^\| `([\w -]+)` \|", section, re.M)]
         self.assertEqual(sorted(listed), sorted(commands))
 
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "camera/ground_grid.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/npy.h"
+#include "base/status.h"
+#include "base/temporary_directory.h"
+
+namespace tenonnx {
+namespace {
+
+using testing::HasSubstr;
+
+// The vehicle's x forward, y left, z up; the camera looks along x from 1.5 m up: its x is right
+// (-y), its y down (-z).
+Camera forward_camera() {
+  return {{400, 0, 352, 0, 400, 128, 0, 0, 1}, {0, -1, 0, 0, 0, -1, 1, 0, 0}, {0, 1.5, 0}};
+}
+
+TEST(GroundGrid, ProjectsWhatIsBeforeTheCameraAndMarksTheRest) {
+  // Cells at x = -10, 10, 30 and y = 0: one behind, one at 10 m, one at 30 m.
+  const auto made = ground_grid({forward_camera()}, {-20, 40, -2, 2, 0, 1, 3}, {704, 256}, false);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->grid.shape(), (Shape{1, 1, 3, 2}));
+  const float* g = made->grid.data<float>();
+  EXPECT_EQ(g[0], kOutsideMark);
+  EXPECT_EQ(g[1], kOutsideMark);
+  // v = 128 + 400 * 1.5 / 10 = 188 and 128 + 400 * 1.5 / 30 = 148, of 256; u is the middle.
+  EXPECT_FLOAT_EQ(g[2], 0);
+  EXPECT_FLOAT_EQ(g[3], 2 * 188.0F / 256 - 1);
+  EXPECT_FLOAT_EQ(g[5], 2 * 148.0F / 256 - 1);
+  EXPECT_EQ(made->behind, 1);
+  EXPECT_EQ(made->inside, 2);
+  EXPECT_EQ(made->beside, 0);
+}
+
+TEST(GroundGrid, APlaneThroughTheCameraIsOutside) {
+  // z = 0 exactly in the first cell's centre.
+  const auto made = ground_grid({forward_camera()}, {-1, 1, -2, 2, 0, 1, 1}, {704, 256}, false);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->behind, 1);
+  EXPECT_EQ(made->grid.data<float>()[0], kOutsideMark);
+}
+
+TEST(GroundGrid, LeftIsLeftAndHeightLowersThePoint) {
+  const auto made = ground_grid({forward_camera()}, {9, 11, 3, -3, 0.5, 3, 1}, {704, 256}, true);
+  ASSERT_TRUE(made.ok());
+  const float* g = made->grid.data<float>();
+  // y = 2, 0, -2: from left (u = 352 - 80) to right; 1 m below the camera, pixel centres.
+  EXPECT_FLOAT_EQ(g[0], static_cast<float>(545.0 / 704 - 1));
+  EXPECT_FLOAT_EQ(g[2], static_cast<float>(705.0 / 704 - 1));
+  EXPECT_FLOAT_EQ(g[4], static_cast<float>(865.0 / 704 - 1));
+  EXPECT_FLOAT_EQ(g[1], static_cast<float>(337.0 / 256 - 1));
+}
+
+TEST(GroundGrid, RefusesAnAreaWithoutExtent) {
+  const auto flat = ground_grid({forward_camera()}, {3, 3, -2, 2, 0, 1, 3}, {704, 256}, false);
+  EXPECT_THAT(flat.status().message(), HasSubstr("x = 3 to 3 m: two different numbers"));
+  const auto none = ground_grid({forward_camera()}, {0, 3, -2, 2, 0, 0, 3}, {704, 256}, false);
+  EXPECT_THAT(none.status().message(), HasSubstr("0 rows and 3 columns"));
+  EXPECT_THAT(
+      ground_grid({forward_camera()}, {0, 3, -2, 2, 0, 1, 3}, {0, 256}, false).status().message(),
+      HasSubstr("image is 0 x 256"));
+}
+
+class Calibration : public testing::Test {
+ protected:
+  std::string read(const std::string& text) {
+    std::ofstream(file_) << text;
+    const auto cameras = read_calibration(file_);
+    return cameras.ok() ? fmt::format("{} cameras", cameras->size()) : cameras.status().message();
+  }
+  TemporaryDirectory directory_;
+  const std::filesystem::path file_ = directory_.path() / "calibration.json";
+};
+
+constexpr const char* kK = R"("K": [[400,0,352],[0,400,128],[0,0,1]])";
+constexpr const char* kR = R"("R": [[0,-1,0],[0,0,-1],[1,0,0]])";
+
+TEST_F(Calibration, OneCameraOrSeveral) {
+  const std::string one = fmt::format(R"({{{}, {}, "t": [0,1.5,0]}})", kK, kR);
+  EXPECT_EQ(read(one), "1 cameras");
+  EXPECT_EQ(read(fmt::format(R"({{"cameras": [{0}, {0}]}})", one)), "2 cameras");
+}
+
+TEST_F(Calibration, SaysWhatIsWrong) {
+  EXPECT_THAT(read(fmt::format("{{{}, {}}}", kK, kR)), HasSubstr("t"));
+  EXPECT_THAT(read(fmt::format(R"({{{}, {}, "t": [0,1]}})", kK, kR)), HasSubstr("3 numbers"));
+  EXPECT_THAT(read(fmt::format(R"({{{}, "R": [[1,0,0],[0,1,0],[0,0,2]], "t": [0,1,2]}})", kK)),
+              HasSubstr("R is no rotation: R R^T is 3 off the identity"));
+  EXPECT_THAT(read(fmt::format(R"({{{}, "R": [[1,0,0],[0,1,0],[0,0,-1]], "t": [0,1,2]}})", kK)),
+              HasSubstr("its determinant is -1"));
+  EXPECT_THAT(read(fmt::format(R"({{"K": [[400,0,3],[0,0,1],[0,0,1]], {}, "t": [0,1,2]}})", kR)),
+              HasSubstr("focal lengths of K are 400 and 0"));
+  EXPECT_THAT(read(fmt::format(R"({{"K": [[400,0,3],[0,9,1],[0,0,2]], {}, "t": [0,1,2]}})", kR)),
+              HasSubstr("expected [[fx,skew,cx],[0,fy,cy],[0,0,1]]"));
+  EXPECT_THAT(read(fmt::format(R"({{{}, {}, "t": [0,1,"nan"]}})", kK, kR)),
+              HasSubstr("finite numbers"));
+  EXPECT_THAT(read(R"({"cameras": []})"), HasSubstr("at least one camera"));
+  EXPECT_THAT(read(R"({"k": 1})"), HasSubstr("k"));
+}
+
+TEST_F(Calibration, FromAnNpz) {
+  const std::filesystem::path file = directory_.path() / "c.npz";
+  const Tensor k =
+      Tensor::from<double>(DType::kFloat64, {3, 3}, {400, 0, 352, 0, 400, 128, 0, 0, 1});
+  const Tensor r = Tensor::from<float>(DType::kFloat32, {3, 3}, {0, -1, 0, 0, 0, -1, 1, 0, 0});
+  const Tensor t = Tensor::from<double>(DType::kFloat64, {3}, {0, 1.5, 0});
+  ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", r}, {"t", t}}).ok());
+  const auto cameras = read_calibration(file);
+  ASSERT_TRUE(cameras.ok()) << cameras.status().message();
+  EXPECT_EQ(cameras->at(0).k, forward_camera().k);
+  EXPECT_EQ(cameras->at(0).r, forward_camera().r);
+  EXPECT_EQ(cameras->at(0).t, forward_camera().t);
+  ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", r}}).ok());
+  EXPECT_THAT(read_calibration(file).status().message(), HasSubstr("array 't' is missing"));
+  ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", t}, {"t", t}}).ok());
+  EXPECT_THAT(read_calibration(file).status().message(),
+              HasSubstr("array 'R' is [3], expected [3,3]"));
+}
+
+}  // namespace
+}  // namespace tenonnx

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/grid_from_camera.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/npy.h"
+#include "base/status.h"
+#include "base/wording.h"
+
+namespace tenonnx {
+namespace {
+
+constexpr std::string_view kStorages[] = {"float32", "int16", "blocks", "affine", "codebook"};
+
+Status check(const GridFromCameraOptions& options) {
+  if (std::find(std::begin(kStorages), std::end(kStorages), options.storage) == std::end(kStorages))
+    return InvalidArgument("storage '{}' is none of {}", options.storage,
+                           fmt::join(kStorages, ", "));
+  constexpr std::int64_t kMost = 1 << 14;
+  const ImageSize& v = options.values;
+  if (v.width < 1 || v.height < 1 || v.width > kMost || v.height > kMost)
+    return InvalidArgument("the values are {} x {} pixels, 1 to {} of each are possible", v.width,
+                           v.height, kMost);
+  if (options.budget < 1)
+    return InvalidArgument("the budget is {} bytes, at least 1 is needed", options.budget);
+  const std::string extension = options.out.extension().string();
+  if (!options.out.empty() && extension != ".npz" &&
+      !(extension == ".npy" && options.storage == "float32"))
+    return InvalidArgument("'{}' has to end in .npz{}: storage '{}' has {}", options.out.string(),
+                           options.storage == "float32" ? " or .npy" : "", options.storage,
+                           options.storage == "float32" ? "one array" : "several arrays");
+  return {};
+}
+
+StoredGrid store(std::string_view storage, const StaticSource& source, std::int64_t budget) {
+  if (storage == "float32") return store_float32(source);
+  if (storage == "int16") return store_int16(source);
+  if (storage == "blocks") return store_blocks(source);
+  budget *= source.images;
+  return storage == "affine" ? store_affine_within(source, budget)
+                             : store_codebook_within(source, budget);
+}
+
+}  // namespace
+
+Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& options) {
+  TENONNX_RETURN_IF_ERROR(check(options));
+  TENONNX_ASSIGN_OR_RETURN(const std::vector<Camera> cameras,
+                           read_calibration(options.calibration));
+  TENONNX_ASSIGN_OR_RETURN(const GroundGrid made, ground_grid(cameras, options.area, options.image,
+                                                              options.pixel_centres));
+  GridFromCameraReport report;
+  report.cameras = std::ssize(cameras);
+  report.rows = options.area.rows;
+  report.columns = options.area.columns;
+  report.behind = made.behind;
+  report.beside = made.beside;
+  report.inside = made.inside;
+  report.storage = options.storage;
+  report.out = options.out;
+  const StaticSource source = {made.grid.data<float>(),
+                               report.cameras,
+                               options.values.height,
+                               options.values.width,
+                               options.area.rows,
+                               options.area.columns,
+                               options.border ? StaticPadding::kBorder : StaticPadding::kZeros,
+                               options.align_corners};
+  const GridPixels pixels = exact_pixels(source);
+  report.sampled =
+      std::count_if(pixels.x.begin(), pixels.x.end(), [](double x) { return !std::isnan(x); });
+  for (const std::string_view storage : kStorages) {
+    StoredGrid stored = store(storage, source, options.budget);
+    if (storage == options.storage && !options.out.empty())
+      TENONNX_RETURN_IF_ERROR(options.out.extension() == ".npy"
+                                  ? write_npy(options.out, stored.arrays.at("grid"))
+                                  : write_npz(options.out, stored.arrays));
+    stored.arrays.clear();
+    report.storages.push_back(std::move(stored));
+  }
+  return report;
+}
+
+Json to_json(const GridFromCameraReport& report) {
+  Json storages = Json::array();
+  for (const StoredGrid& s : report.storages)
+    storages.push_back({{"storage", s.storage},
+                        {"bytes", s.bytes},
+                        {"max_pixels", s.max_pixels},
+                        {"rms_pixels", s.rms_pixels},
+                        {"changed_points", s.changed}});
+  Json json = {{"schema_version", 1},
+               {"cameras", report.cameras},
+               {"rows", report.rows},
+               {"columns", report.columns},
+               {"points",
+                {{"behind", report.behind},
+                 {"beside", report.beside},
+                 {"inside", report.inside},
+                 {"sampled", report.sampled}}},
+               {"storages", storages}};
+  if (!report.out.empty())
+    json["written"] = {{"storage", report.storage}, {"file", report.out.string()}};
+  return json;
+}
+
+std::string describe(const GridFromCameraReport& report) {
+  std::string text = fmt::format(
+      "{}, {} rows x {} columns: {} points in the image, {} beside it, {} behind the camera\n"
+      "(marked {}: outside); {} sample something\n\n",
+      counted(report.cameras, "camera"), report.rows, report.columns, report.inside, report.beside,
+      report.behind, kOutsideMark, report.sampled);
+  text += fmt::format("  {:<9} {:>9} {:>8} {:>12} {:>12} {:>16}\n", "storage", "bytes", "KiB",
+                      "max pixels", "rms pixels", "points in or out");
+  for (const StoredGrid& s : report.storages)
+    text += fmt::format("  {:<9} {:>9} {:>8.1f} {:>12.2g} {:>12.2g} {:>16}\n", s.storage, s.bytes,
+                        static_cast<double>(s.bytes) / 1024, s.max_pixels, s.rms_pixels, s.changed);
+  if (!report.out.empty())
+    text += fmt::format("\nwritten: '{}' ({})\n", report.out.string(), report.storage);
+  return text;
+}
+
+}  // namespace tenonnx
