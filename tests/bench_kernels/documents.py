@@ -18,6 +18,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import textwrap
 
 OWN = "tenonnx"
 PAGES = {"docs/performance.md": ("measured", "docs/performance.json"),
@@ -78,10 +79,11 @@ def performance(report):
     found, shown = index(report), columns(report)
     versions = report["runs"][-1]["versions"]
     short = {"OpenVINO": lambda v: v.split("-")[0]}
-    lines = [f"{report['date']}, {report['processor']}, {report['cores']} cores, instruction set "
+    about = (f"{report['date']}, {report['processor']}, {report['cores']} cores, instruction set "
              f"{report['instruction_set']} (Highway's name). "
              + ", ".join(f"{title} {short.get(peer, str)(versions[peer])}" if title == peer else title
-                         for title, _, peer in shown) + "."]
+                         for title, _, peer in shown) + ".")
+    lines = textwrap.wrap(about, 115)
     cases = list(dict.fromkeys(case for case, _ in found))
     operators = dict.fromkeys(re.split(r"[, ]", case)[0] for case in cases)
     for operator in operators:
@@ -121,14 +123,30 @@ def performance(report):
     return lines
 
 
+TITLES = {
+    "coordinates": "GridSample with a coordinate that is no finite number. x of all points; y is the centre of the row "
+                   "whose pixels are 5, 6, 7, 8:",
+    "values": "Values that are not sampled, and locations of attention. GridSample: the centre of the pixel that is 6, or "
+              "the edge of its row, 5. Attention: three points at a pixel of 11 with weights of 0.25 are 8.25; the "
+              "fourth samples nothing:"}
+
+
 def peers(report):
-    rows = ["Measured on " + report["date"] + ": " +
-            ", ".join(f"{name} {version}" for name, version in report["versions"].items()) + "."]
+    """Rows that differ only in the number, and not in what comes out, are one."""
+    lines = [f"Measured on {report['date']}."]
     for part in report["tables"]:
-        rows += ["", part["title"], "", "| | " + " | ".join(part["columns"]) + " |",
-                 "|---|" + "---|" * len(part["columns"])]
-        rows += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in part["rows"].items()]
-    return rows
+        order = sorted(range(len(part["columns"])),
+                       key=lambda i: (part["columns"][i] != OWN, "ONNX Runtime" not in part["columns"][i]))
+        merged = {}
+        for name, cells in part["rows"].items():
+            number = re.search(r"NaN|\+Inf|−Inf|Inf", name)
+            key = (name.replace(number[0], "{}"), *(cells[i] for i in order))
+            merged.setdefault(key, []).append(number[0])
+        lines += ["", *textwrap.wrap(TITLES[part["name"]], 115), "",
+                  "| | " + " | ".join(part["columns"][i] for i in order) + " |", "|---|" + "---|" * len(order)]
+        lines += [f"| {name.format(', '.join(numbers))} | {' | '.join(cells)} |"
+                  for (name, *cells), numbers in merged.items()]
+    return lines
 
 
 def page(text, name, lines, path):

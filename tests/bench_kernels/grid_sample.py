@@ -107,7 +107,7 @@ def make(kind="decoder", channels=32, side=80, mode="linear", padding="zeros", a
     arrays = {"X": value, "grid": grid}
     options = dict(padding_mode=padding, align_corners=align)
     ours = model([helper.make_node("GridSample", ["X", "grid"], ["out"], domain="tenonnx", mode=mode,
-                                   **options, **({"channels_last": 1} if last else {}))],
+                                   **options, **({"layout": "NHWC"} if last else {}))],
                  arrays, output, own_domain=True)
     # Only opset 20 has volumes; more runtimes read 16, whose names of the modes are others.
     name = mode if volume else {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
