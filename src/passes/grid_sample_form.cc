@@ -59,7 +59,7 @@ std::string_view to_string(GridSamplePadding padding) {
   return kNames[static_cast<int>(padding)];
 }
 
-std::string read_grid_sample(const Rewriter& r, int node, GridSampleSite& site) {
+std::string read_grid_sample(const Rewriter& r, int node, GridSampleNode& site) {
   const onnx::NodeProto& proto = r.node(node);
   if (proto.input_size() != 2 || proto.output_size() != 1)
     return fmt::format("it has {} inputs and {} outputs, not 2 and 1", proto.input_size(),
@@ -180,14 +180,14 @@ void SiteWriter::finish(const char* op_type, const std::vector<std::string>& inp
   r_.replace(at_, std::move(node));
 }
 
-void SiteWriter::finish_images(const std::string& x, const GridSampleSite& site) {
+void SiteWriter::finish_images(const std::string& x, const GridSampleNode& site) {
   std::vector<std::int64_t> dims = {0, 0, site.out_height, site.out_width};
   if (site.out_height >= 0 && site.out_width >= 0 && site.channels >= 0)
     dims = {site.batch, site.channels, site.out_height, site.out_width};
   finish("Reshape", {x, integers(dims)});
 }
 
-PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleSite& site, PointLayout layout) {
+PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout) {
   std::vector<std::string> axes;
   if (layout == PointLayout::kChannelsLast) {
     axes = w.split(w.reshape(site.grid, {0, -1, 2}), 2, {1, 1});

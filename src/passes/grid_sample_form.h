@@ -21,7 +21,7 @@ namespace tenonnx {
 
 // A GridSample of the main graph over images (two spatial dimensions), read once. Names are copies:
 // they stay when the node goes.
-struct GridSampleSite {
+struct GridSampleNode {
   int node = -1;
   std::string value, grid, output;     // [N,C,H,W], [N,Ho,Wo,2], [N,C,Ho,Wo]; float32
   GridSampleOptions options;           // mode, padding, align_corners
@@ -41,7 +41,7 @@ bool is_grid_sample(const onnx::NodeProto& node);
 // "cubic"). Returns why no form can take the node, "" where `site` is filled: a rank other than 4,
 // a tensor that is not float32 (of float16 and bfloat16 a grid would lose the coordinate), H or W
 // that is not known or 0, an attribute that ONNX does not define.
-std::string read_grid_sample(const Rewriter& r, int node, GridSampleSite& site);
+std::string read_grid_sample(const Rewriter& r, int node, GridSampleNode& site);
 
 std::string_view to_string(GridSampleMode mode);        // nearest, linear, cubic
 std::string_view to_string(GridSamplePadding padding);  // zeros, border, reflection
@@ -80,7 +80,7 @@ class SiteWriter {
               std::initializer_list<Attribute> attributes = {});
   // Reshapes x to the output's [N,C,Ho,Wo] under the output's name, and removes the node. At most
   // one of Ho and Wo may be unknown.
-  void finish_images(const std::string& x, const GridSampleSite& site);
+  void finish_images(const std::string& x, const GridSampleNode& site);
 
  private:
   Rewriter& r_;
@@ -97,6 +97,6 @@ struct PixelCoordinates {
 };
 // What the grid says, as it is: not padded, NaN and infinite where the grid is. Four roundings at
 // most, the same as those of ONNX Runtime 1.29.
-PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleSite& site, PointLayout layout);
+PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout);
 
 }  // namespace tenonnx

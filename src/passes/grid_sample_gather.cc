@@ -22,7 +22,7 @@ std::int64_t largest_index(GatherForm form, std::int64_t batch, const GatherPlan
 }
 
 // Why the form cannot be written whatever the arithmetic.
-std::string missing(GatherForm form, const GridSampleSite& site) {
+std::string missing(GatherForm form, const GridSampleNode& site) {
   if (form == GatherForm::kRows && site.batch < 0)
     return fmt::format("the number of images of '{}' is not known", site.value);
   if (form == GatherForm::kElements && site.channels < 0)
@@ -77,7 +77,7 @@ Result<GatherOptions> gather_options(std::string_view pass, const PassOptions& o
   return read;
 }
 
-std::string plan_gather(const GridSampleSite& site, const GatherOptions& options, std::int64_t pad,
+std::string plan_gather(const GridSampleNode& site, const GatherOptions& options, std::int64_t pad,
                         GatherPlan& plan) {
   plan = {};
   plan.indices = options.indices;
@@ -112,7 +112,7 @@ std::string plan_gather(const GridSampleSite& site, const GatherOptions& options
   return "no form is exact: " + why;
 }
 
-PixelReader::PixelReader(SiteWriter& w, const GridSampleSite& site, const GatherPlan& plan,
+PixelReader::PixelReader(SiteWriter& w, const GridSampleNode& site, const GatherPlan& plan,
                          const std::string& value)
     : w_(w), plan_(plan), batch_(site.batch) {
   const std::int64_t pixels = plan.height * plan.width;
@@ -166,7 +166,7 @@ std::string PixelReader::read(const std::string& row, const std::string& column)
   return w_.add("GatherElements", {source_, w_.add("Expand", {index, channels_})}, {{"axis", 2}});
 }
 
-void PixelReader::finish(const std::string& points, const GridSampleSite& site) {
+void PixelReader::finish(const std::string& points, const GridSampleNode& site) {
   const bool last = plan_.form != GatherForm::kElements;
   w_.finish_images(last ? w_.transpose(points, {0, 2, 1}) : points, site);
 }

@@ -51,7 +51,7 @@ struct GatherPlan {
 };
 // `pad` pixels are added on every side before indexing. Returns why there is no plan: "" where
 // there is. The reason names the largest index, the bound and where it comes from.
-std::string plan_gather(const GridSampleSite& site, const GatherOptions& options, std::int64_t pad,
+std::string plan_gather(const GridSampleNode& site, const GatherOptions& options, std::int64_t pad,
                         GatherPlan& plan);
 
 // Writes the reads. Coordinates are float32 whole numbers inside the indexed tensor, in the plan's
@@ -59,7 +59,7 @@ std::string plan_gather(const GridSampleSite& site, const GatherOptions& options
 class PixelReader {
  public:
   // `value`: [N,C,height,width] as the plan has them.
-  PixelReader(SiteWriter& w, const GridSampleSite& site, const GatherPlan& plan,
+  PixelReader(SiteWriter& w, const GridSampleNode& site, const GatherPlan& plan,
               const std::string& value);
   // A row or a column, prepared once for all reads that share it.
   std::string row(const std::string& y);
@@ -67,7 +67,7 @@ class PixelReader {
   // What stands there: [N,K,C], or [N,C,K] in the form elements.
   std::string read(const std::string& row, const std::string& column);
   // [N,K,C] or [N,C,K] to the site's output.
-  void finish(const std::string& points, const GridSampleSite& site);
+  void finish(const std::string& points, const GridSampleNode& site);
 
  private:
   SiteWriter& w_;

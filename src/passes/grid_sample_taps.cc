@@ -13,7 +13,7 @@ constexpr double kFarthest = 1 << 30;
 
 class AxisWriter {
  public:
-  AxisWriter(SiteWriter& w, const GridSampleSite& site, std::int64_t size)
+  AxisWriter(SiteWriter& w, const GridSampleNode& site, std::int64_t size)
       : w_(w), options_(site.options), size_(static_cast<double>(size)) {}
 
   // x where low < x < high, else `otherwise`: no comparison holds for NaN.
@@ -69,7 +69,7 @@ class AxisWriter {
 
 }  // namespace
 
-AxisTaps axis_taps(SiteWriter& w, const GridSampleSite& site, const std::string& at,
+AxisTaps axis_taps(SiteWriter& w, const GridSampleNode& site, const std::string& at,
                    std::int64_t size, ZeroForm zeros) {
   AxisWriter axis(w, site, size);
   const auto last = static_cast<double>(size - 1);
@@ -111,7 +111,7 @@ AxisTaps axis_taps(SiteWriter& w, const GridSampleSite& site, const std::string&
   return taps;
 }
 
-std::string surround_with_zeros(SiteWriter& w, const GridSampleSite& site) {
+std::string surround_with_zeros(SiteWriter& w, const GridSampleNode& site) {
   const auto zeros = [&](std::int64_t height, std::int64_t width) {
     Tensor tensor(DType::kFloat32, {site.batch, site.channels, height, width});
     std::fill_n(tensor.mutable_data<float>(), tensor.size(), 0.0F);

@@ -21,10 +21,10 @@ struct AxisTaps {
   std::string inside;     // bool; nearest with zeros that no border holds, else empty
 };
 // `at`: pixel_coordinates() of an axis of `size` pixels. The mode is linear or nearest.
-AxisTaps axis_taps(SiteWriter& w, const GridSampleSite& site, const std::string& at,
+AxisTaps axis_taps(SiteWriter& w, const GridSampleNode& site, const std::string& at,
                    std::int64_t size, ZeroForm zeros);
 
 // The value with one pixel of zeros on each side, by Concat: [N,C,H+2,W+2]. N and C are known.
-std::string surround_with_zeros(SiteWriter& w, const GridSampleSite& site);
+std::string surround_with_zeros(SiteWriter& w, const GridSampleNode& site);
 
 }  // namespace tenonnx

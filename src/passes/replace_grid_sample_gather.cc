@@ -113,7 +113,7 @@ Result<PassOutcome> replace_grid_sample_gather(Model& model, const PassOptions& 
   Rewriter r(model);
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
     if (!is_grid_sample(r.node(i))) return;
-    GridSampleSite site;
+    GridSampleNode site;
     if (const std::string why = read_grid_sample(r, i, site); !why.empty()) return r.refuse(i, why);
     if (site.options.mode == GridSampleMode::kCubic)
       return r.refuse(i, "its mode is cubic: sixteen neighbours are not written as Gather");
