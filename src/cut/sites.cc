@@ -36,7 +36,7 @@ bool is_roi_align(const onnx::NodeProto& node) {
 }
 
 bool samples(const onnx::NodeProto& node) {
-  return is_grid_sample(node) || is_deformable_attention(node) || is_roi_align(node);
+  return node.op_type() == "GridSample" || is_deformable_attention(node) || is_roi_align(node);
 }
 
 bool is_gather(const onnx::NodeProto& node) {
@@ -51,8 +51,6 @@ bool has_bodies(const onnx::NodeProto& node) {
 }
 
 }  // namespace
-
-bool is_grid_sample(const onnx::NodeProto& node) { return node.op_type() == "GridSample"; }
 
 bool is_normalization(const onnx::NodeProto& node) {
   static const Names kNormalizations = {"Softmax",

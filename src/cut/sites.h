@@ -32,7 +32,6 @@ std::vector<SamplingSite> sampling_sites(const DataFlow& flow);
 // Nodes that select (model/selects.h), or that hold one in a body. In order of DataFlow::nodes().
 std::vector<int> selection_nodes(const DataFlow& flow);
 
-bool is_grid_sample(const onnx::NodeProto& node);
 // Softmax, LayerNormalization and their like, which divide by what they sum. Not
 // BatchNormalization, which is a constant factor.
 bool is_normalization(const onnx::NodeProto& node);
