@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/grid_sample/taps-inl.h"
 #include "kernels/transpose-inl.h"
@@ -61,22 +62,38 @@ HWY_INLINE VF sample_block(const float* HWY_RESTRICT block, const std::int32_t* 
   return sum;
 }
 
-template <class Plan, typename T>
+template <typename T>
+HWY_INLINE void stream(F d, VF value, T* HWY_RESTRICT to) {
+  if constexpr (std::is_same_v<T, float>)
+    hn::Stream(value, d, to);
+  else
+    store(d, value, to);
+}
+
+// `count` points, of which the first vector of plans has `first`. kStream: each plane of the output
+// is aligned to a vector from the second one on, and goes around the caches.
+template <class Plan, bool kStream, typename T>
 void sample_blocks(const float* HWY_RESTRICT block, std::int64_t channels,
-                   const std::int32_t* HWY_RESTRICT plan, std::int64_t count, T* HWY_RESTRICT out,
-                   std::int64_t out_stride) {
+                   const std::int32_t* HWY_RESTRICT plan, std::int64_t first, std::int64_t count,
+                   T* HWY_RESTRICT out, std::int64_t out_stride) {
   const F d;
-  for (std::int64_t p = 0; p < count; p += kLanes, plan += Plan::kNumbers) {
+  std::int64_t here = std::min(first, count);
+  for (std::int64_t p = 0; p < count; p += here, here = std::min(kLanes, count - p)) {
     VF rows[kLanes];
     HWY_UNROLL(16)
     for (std::int64_t i = 0; i < kLanes; ++i) rows[i] = sample_block<Plan>(block, plan, i);
+    plan += Plan::kNumbers;
     transpose_square(rows);
-    if (p + kLanes <= count && channels == kLanes) {
+    if (here == kLanes && channels == kLanes) {
       HWY_UNROLL(16)
-      for (std::int64_t c = 0; c < kLanes; ++c) store(d, rows[c], out + c * out_stride + p);
+      for (std::int64_t c = 0; c < kLanes; ++c) {
+        if constexpr (kStream)
+          stream(d, rows[c], out + c * out_stride + p);
+        else
+          store(d, rows[c], out + c * out_stride + p);
+      }
       continue;
     }
-    const std::int64_t here = std::min(count - p, kLanes);
     HWY_ALIGN T square[kLanes][kLanes];
     for (std::int64_t c = 0; c < kLanes; ++c) store(d, rows[c], square[c]);
     for (std::int64_t c = 0; c < channels; ++c)

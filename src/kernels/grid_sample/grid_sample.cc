@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "kernels/grid_sample/grid_sample.cc"
 #include "kernels/grid_sample/grid_sample.h"
 
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -90,12 +91,12 @@ class Sampler {
 
   template <class Plan>
   const std::int32_t* plans(Kept& kept, std::int64_t n, std::int64_t begin, std::int64_t count,
-                            std::int64_t dead) const {
+                            std::int64_t dead, std::int64_t first = kLanes) const {
     const std::int64_t key = n * points_ + begin;
-    const std::int64_t numbers = pieces_of(count, kLanes) * Plan::kNumbers;
+    const std::int64_t numbers = (1 + pieces_of(count, kLanes)) * Plan::kNumbers;
     auto* made = kept.plans.template get<std::int32_t>(static_cast<std::size_t>(numbers));
     if (kept.planned != key)
-      make_plans<Plan, kDimensions>(axes_, tensors_.grid + key * kDimensions, count,
+      make_plans<Plan, kDimensions>(axes_, tensors_.grid + key * kDimensions, first, count,
                                     static_cast<std::int32_t>(dead), made);
     kept.planned = key;
     return made;
@@ -170,15 +171,34 @@ class Sampler {
             mine.values.template get<float>(static_cast<std::size_t>((pixels_ + 1) * kLanes));
         grid_sample_blocks::pack_block(tensors_.value + (n * channels_ + c) * pixels_, pixels_,
                                        channels, block);
+        T* out = tensors_.out + (n * channels_ + c) * points_;
+        const std::int64_t head = streamed_head(out);
         for (std::int64_t begin = 0; begin < points_; begin += tile) {
           const std::int64_t count = std::min(tile, points_ - begin);
-          const auto* plan = plans<Taps>(mine, n, begin, count, pixels_);
-          grid_sample_blocks::sample_blocks<Taps>(
-              block, channels, plan, count, tensors_.out + (n * channels_ + c) * points_ + begin,
-              points_);
+          const std::int64_t to = head >= 0 ? head : kLanes;
+          const auto* plan = plans<Taps>(mine, n, begin, count, pixels_, to);
+          if (head >= 0)
+            grid_sample_blocks::sample_blocks<Taps, true>(block, channels, plan, to, count,
+                                                          out + begin, points_);
+          else
+            grid_sample_blocks::sample_blocks<Taps, false>(block, channels, plan, to, count,
+                                                           out + begin, points_);
         }
       }
+      hwy::FlushStream();
     });
+  }
+
+  // Points before the first aligned vector of each plane where the output is too large to be found
+  // in a cache again (and planes are aligned alike), else -1.
+  std::int64_t streamed_head(const T* out) const {
+    constexpr std::int64_t kLeastBytes = std::int64_t{1} << 23;
+    if (!std::is_same_v<T, float> || points_ % kLanes != 0 ||
+        batch_ * channels_ * points_ * 4 < kLeastBytes)
+      return -1;
+    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out) / 4 %
+                                                static_cast<std::uintptr_t>(kLanes));
+    return kLanes - past;
   }
 
   void last(const Parallel& parallel) const {

@@ -41,7 +41,8 @@ struct GridSampleSizes {
 // exactly, and an image at most 2^31 - 2 pixels.
 std::string check(const GridSampleOptions& options, const GridSampleSizes& sizes);
 
-// T: float, Half or BHalf; G: float or T (the reference: double too). All are contiguous and do not overlap.
+// T: float, Half or BHalf; G: float or T (the reference: double too). All are contiguous and do not
+// overlap.
 template <typename T, typename G>
 struct GridSampleTensors {
   const T* value = nullptr;  // [batch, channels, in...], or [batch, in..., channels]

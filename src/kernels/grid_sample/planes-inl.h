@@ -28,7 +28,16 @@ using namespace grid_sample_taps;
 // Two neighbours each at Lanes(d) / 2 offsets.
 template <class D>
 HWY_INLINE hn::Vec<D> load_pairs(D d, const float* HWY_RESTRICT plane, const std::int32_t* at) {
-  if constexpr (hn::MaxLanes(D()) == 4) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    const hn::RepartitionToWide<D> wide;
+    const hn::RebindToSigned<decltype(wide)> index;
+    const hn::Rebind<std::int32_t, decltype(wide)> narrow;
+    const auto bytes = hn::ShiftLeft<2>(hn::PromoteTo(index, hn::Load(narrow, at)));
+    return hn::BitCast(d, hn::GatherOffset(wide, reinterpret_cast<const double*>(plane), bytes));
+  } else
+#endif
+      if constexpr (hn::MaxLanes(D()) == 4) {
     const auto pair = [&](std::int32_t offset) {  // 8 bytes at any multiple of 4
       double bits;
       std::memcpy(&bits, plane + offset, sizeof(bits));
@@ -91,13 +100,22 @@ void sample_planes(const float* HWY_RESTRICT planes, std::int64_t pixels, std::i
                    const std::int32_t* HWY_RESTRICT plans, std::int64_t count, T* HWY_RESTRICT out,
                    std::int64_t out_stride) {
   const F d;
+  // Where nearly every cache line of a plane is read, the next plane is fetched in its order while
+  // this one is sampled (8 to 20 % of the time when planes come from the third cache); for few
+  // points on a large plane that would read far more than is needed.
+  constexpr std::int64_t kLine = 16;
+  const std::int64_t lines = pixels <= kLine * count ? pixels * kLanes / (kLine * count) + 1 : 0;
   for (std::int64_t c = 0; c < channels; ++c) {
     const float* plane = planes + c * pixels;
+    const float* next = c + 1 < channels ? plane + pixels : plane;
     T* to = out + c * out_stride;
     const std::int32_t* plan = plans;
-    std::int64_t p = 0;
-    for (; p + kLanes <= count; p += kLanes, plan += Sample::Plan::kNumbers)
+    std::int64_t p = 0, ahead = 0;
+    for (; p + kLanes <= count; p += kLanes, plan += Sample::Plan::kNumbers) {
+      for (const std::int64_t end = ahead + lines * kLine; ahead < end; ahead += kLine)
+        __builtin_prefetch(next + std::min(ahead, pixels - 1), 0, 2);
       store(d, Sample::sample(plane, plan), to + p);
+    }
     if (p < count) {
       HWY_ALIGN T last[kLanes];
       store(d, Sample::sample(plane, plan), last);

@@ -87,14 +87,16 @@ std::string check(const GridSampleOptions& options, const GridSampleSizes& sizes
   constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
   constexpr std::int64_t kMostPixels = (std::int64_t{1} << 31) - 2;
   std::int64_t pixels = 1;
+  const auto image = [&](const char* what) {
+    std::string out = "an image of ";
+    out.append(shape(sizes.dimensions, sizes.in)).append(what);
+    return out;
+  };
   for (const std::int64_t size : sizes.in) {
-    if (size < 1)
-      return "an image of " + shape(sizes.dimensions, sizes.in) + " has no pixel to sample";
+    if (size < 1) return image(" has no pixel to sample");
     if (size > kMostSize)
-      return "an image of " + shape(sizes.dimensions, sizes.in) +
-             " is longer than 2^24 pixels, which float32 does not count exactly";
-    if (size > kMostPixels / pixels)
-      return "an image of " + shape(sizes.dimensions, sizes.in) + " has more than 2^31 - 2 pixels";
+      return image(" is longer than 2^24 pixels, which float32 does not count exactly");
+    if (size > kMostPixels / pixels) return image(" has more than 2^31 - 2 pixels");
     pixels *= size;
   }
   return "";

@@ -12,6 +12,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/grid_sample/grid_sample.h"
 #include "kernels/storage-inl.h"
 
@@ -226,24 +228,26 @@ struct PairPlan {
   }
 };
 
-// The plans of `count` points. Behind the last point the first of its vector is repeated.
+// The plans of `count` points: of `first` (at most kLanes), then of each kLanes. Where points are
+// missing the first of their vector is repeated.
 template <class Plan, int kDimensions>
-void make_plans(const Axis (&axes)[3], const float* HWY_RESTRICT grid, std::int64_t count,
-                std::int32_t dead, std::int32_t* HWY_RESTRICT to) {
+void make_plans(const Axis (&axes)[3], const float* HWY_RESTRICT grid, std::int64_t first,
+                std::int64_t count, std::int32_t dead, std::int32_t* HWY_RESTRICT to) {
   const F d;
-  for (std::int64_t p = 0; p < count; p += kLanes, to += Plan::kNumbers) {
-    if (kDimensions == 2 && p + kLanes <= count) {
-      VF at[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  std::int64_t here = std::min(first, count);
+  for (std::int64_t p = 0; p < count; p += here, here = std::min(kLanes, count - p)) {
+    VF at[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    if (kDimensions == 2 && here == kLanes) {
       hn::LoadInterleaved2(d, grid + 2 * p, at[0], at[1]);
-      Plan::make(axes, at, dead, to);
-      continue;
+    } else {
+      HWY_ALIGN float apart[3][kLanes] = {};
+      for (std::int64_t i = 0; i < kLanes; ++i)
+        for (int a = 0; a < kDimensions; ++a)
+          apart[a][i] = grid[(i < here ? p + i : p) * kDimensions + a];
+      for (int a = 0; a < kDimensions; ++a) at[a] = hn::Load(d, apart[a]);
     }
-    HWY_ALIGN float apart[3][kLanes] = {};
-    for (std::int64_t i = 0; i < kLanes; ++i)
-      for (int a = 0; a < kDimensions; ++a)
-        apart[a][i] = grid[(p + i < count ? p + i : p) * kDimensions + a];
-    const VF at[3] = {hn::Load(d, apart[0]), hn::Load(d, apart[1]), hn::Load(d, apart[2])};
     Plan::make(axes, at, dead, to);
+    to += Plan::kNumbers;
   }
 }
 
