@@ -8,6 +8,7 @@ import bounds
 from case import Case, model
 
 THREE, FOUR = ((80, 80), (40, 40), (20, 20)), ((80, 80), (40, 40), (20, 20), (10, 10))
+BEVFORMER = dict(batch=6, queries=2500, levels=((58, 100), (29, 50), (15, 25), (8, 13)), points=(8,) * 4)
 CASES = {
     "decoder, d 32, 3 levels, 4,4,4": dict(channels=32),
     "decoder, d 24, 3 levels, 4,4,4": dict(channels=24),
@@ -15,10 +16,11 @@ CASES = {
     "decoder, d 24, 3 levels, 3,6,3": dict(channels=24, points=(3, 6, 3)),
     "decoder, d 32, 4 levels": dict(channels=32, levels=FOUR, points=(4,) * 4),
     "decoder, d 32, batch 4": dict(channels=32, batch=4),
+    "decoder, d 32, batch 4, values float16": dict(channels=32, batch=4, half=True),
     "encoder, 8,400 queries, 3 levels": dict(encoder=True),
     "encoder, 8,500 queries, 4 levels": dict(encoder=True, levels=FOUR, points=(4,) * 4),
-    "BEVFormer spatial cross-attention": dict(
-        batch=6, queries=2500, levels=((58, 100), (29, 50), (15, 25), (8, 13)), points=(8,) * 4),
+    "BEVFormer spatial cross-attention": BEVFORMER,
+    "BEVFormer spatial cross-attention, values float16": BEVFORMER | dict(half=True),
 }
 
 
@@ -47,7 +49,8 @@ def ours(arrays, levels, points):
     batch, queries = arrays["locations"].shape[:2]
     node = helper.make_node("MSDeformAttn", list(arrays), ["out"], domain="tenonnx",
                             points=list(points), spatial_shapes=[n for level in levels for n in level])
-    return model([node], arrays, [batch, queries, value.shape[2] * value.shape[3]], own_domain=True)
+    return model([node], arrays, [batch, queries, value.shape[2] * value.shape[3]], own_domain=True,
+                 kind=helper.np_dtype_to_tensor_dtype(value.dtype))
 
 
 def exported(arrays, levels, points):
@@ -102,13 +105,17 @@ def torch_function(levels, points):
     return function
 
 
-def make(levels=THREE, points=(4, 4, 4), **kind):
+def make(levels=THREE, points=(4, 4, 4), half=False, **kind):
+    """half: our values are float16, those of the peers the same numbers in float32, which is faster for them."""
     value, locations, weights = data(levels=levels, points=points, **kind)
+    if half:
+        value = value.astype(np.float16).astype(np.float32)
     arrays = {"value": value, "locations": locations, "weights": weights}
+    own = arrays | {"value": value.astype(np.float16)} if half else arrays
     d, output = value.shape[-1], [*locations.shape[:2], value.shape[2] * value.shape[3]]
     # Coordinates in float32 are exact to 2e-5 of a pixel at 80 pixels, values differ by up to 8 between pixels,
-    # weights sum to 1.
-    return Case(arrays, ours(arrays, levels, points), exported(arrays, levels, points), output,
-                torch_function(levels, points), tolerance=1e-4,
-                bounds=lambda library, places: library.chunks(
+    # weights sum to 1. Results in float16 round once: 2^-11 of up to 6.
+    return Case(own, ours(own, levels, points), exported(arrays, levels, points), output,
+                torch_function(levels, points), arrays if half else None, 1e-4 + half * 6 * 2 ** -11,
+                bounds=None if half else lambda library, places: library.chunks(
                     places["value"], bounds.attention_offsets(value, locations, levels, points), d))

@@ -2,7 +2,7 @@
 # Copyright The tenonnx authors
 """What is measured: one operator on one set of shapes, and the models that compute the same."""
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -19,7 +19,6 @@ class Case:
     tolerance: float = 1e-4  # largest absolute difference between results
     bounds: Callable | None = None  # function(library, arrays in place): {name: call}
     output_offset: int = 0  # bytes past a multiple of 64
-    refuses: dict = field(default_factory=dict)  # {peer: why it is left out}
 
 
 def model(nodes, arrays, output, constants=None, own_domain=False, opset=16, kind=TensorProto.FLOAT):

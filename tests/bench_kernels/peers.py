@@ -29,6 +29,9 @@ class Prepared:
     arrays: dict = field(default_factory=dict)  # the inputs where they lie
 
 
+KINDS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int8)": np.int8}
+
+
 def ort_session(model, threads, library=None):
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -41,7 +44,7 @@ def ort_session(model, threads, library=None):
 def prepare_ort(model, arrays, threads, library=None, output_offset=0):
     session = ort_session(model, threads, library)
     wanted = session.get_outputs()[0]
-    output = aligned(wanted.shape, {"tensor(float)": np.float32, "tensor(int8)": np.int8}[wanted.type],
+    output = aligned(wanted.shape, KINDS[wanted.type],
                      output_offset)
     binding = session.io_binding()
     values = [ort.OrtValue.ortvalue_from_numpy(a) for a in (*arrays.values(), output)]
