@@ -83,6 +83,15 @@ std::string failures_text(const PassRun& run) {
   return out;
 }
 
+// What the proofs of sampling nodes found, of the passes that changed some.
+std::string sampling_text(const PassRun& run) {
+  std::string out;
+  for (const PassProof& proof : run.proofs)
+    for (const SamplingProof& sampling : proof.sampling)
+      out += fmt::format("  {}\n{}", run.pass->name, describe(sampling, "    "));
+  return out;
+}
+
 // The heading says what these checks are of.
 std::vector<Check> without_prefix(std::vector<Check> checks) {
   constexpr std::string_view kPrefix = "whole graph: ";
@@ -166,12 +175,13 @@ std::string describe(const OptimizeResult& result) {
   if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
   std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "nodes"}};
   if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "regions"});
-  std::string idle, failures, skipped;
+  std::string idle, failures, skipped, sampling;
   Regions sum;
   for (const PassRun& run : result.passes.passes) {
     failures += failures_text(run);
     if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
     skipped += skipped_text(run);
+    sampling += sampling_text(run);
     if (run.applied == 0 && !run.undone) {
       // What declined stands with its reasons under "skipped".
       if (!run.skipped.empty()) continue;
@@ -195,6 +205,7 @@ std::string describe(const OptimizeResult& result) {
         counted(sum.made, "run"),
         sum.context > 0 ? fmt::format(" ({} with the nodes before)", counted(sum.context, "region"))
                         : "");
+  if (!sampling.empty()) out += "\nsampling\n" + sampling;
   if (!idle.empty()) out += fmt::format("\n  nothing to do: {}\n", idle);
   if (!failures.empty()) out += "\nfailed\n" + failures;
   if (!skipped.empty()) {

@@ -70,6 +70,7 @@ class Proof {
     result_.regions = static_cast<int>(diff_.regions.size());
     if (pass_.exactness == PassClass::kApproximate) {
       result_.worst = inconclusive_check("another model", "needs the task gate");
+      if (data_.count > 0) TENONNX_RETURN_IF_ERROR(describe_sampling());
       return std::move(result_);
     }
     if (pass_.exactness == PassClass::kBounded && !outcome_.bound && !diff_.regions.empty()) {
@@ -149,7 +150,12 @@ class Proof {
                 .second)
           distinct.push_back(region);
       result_.distinct += static_cast<int>(distinct.size());
-      if (options_.made_inputs) TENONNX_RETURN_IF_ERROR(check_made(distinct, values));
+      if (!options_.made_inputs) continue;
+      TENONNX_RETURN_IF_ERROR(check_made(distinct, values));
+      for (const ChangedRegion* region : distinct) {
+        TENONNX_ASSIGN_OR_RETURN(const bool all, check_sampling(*region, values));
+        static_cast<void>(all);
+      }
     }
     return {};
   }
@@ -204,6 +210,58 @@ class Proof {
                                            kept_inputs(sessions.regions()), options_.seed);
       TENONNX_RETURN_IF_ERROR(
           check(sessions, inputs, fmt::format("{} (made)", to_string(made)), true));
+    }
+    return {};
+  }
+
+  // On coordinates that reach every case of the sampling nodes. False where they do not reach all.
+  Result<bool> check_sampling(const ChangedRegion& region, const TensorMap& values) {
+    const ChangedRegion* const one[] = {&region};
+    const std::set<std::string> kept = kept_inputs(one);
+    SamplingRegion sampling(executor_, threads(), options_.seed, before_, after_, region, values,
+                            kept);
+    if (!sampling.samples()) return false;
+    TENONNX_RETURN_IF_ERROR(sampling.prepare());
+    sampling_ = true;
+    if (pass_.exactness != PassClass::kApproximate) {
+      RegionSessions sessions = sessions_of({&region});
+      for (const SamplingInputs& made : sampling.made())
+        TENONNX_RETURN_IF_ERROR(check(sessions, made.values, made.name + " (made)", true));
+    }
+    if (!growing_) {
+      TENONNX_ASSIGN_OR_RETURN(SamplingProof proof, sampling.report(pass_.exactness));
+      result_.sampling.push_back(std::move(proof));
+      if (sampling.failure()) {
+        RegionSessions sessions = sessions_of({&region});
+        const TensorMap& inputs = sampling.failing()->values;
+        auto reference = sessions.run(RegionForm::kBefore, inputs);
+        report(region, *sampling.failure(), sampling.failing()->name, inputs,
+               reference.ok() ? *reference : TensorMap(), sessions.outputs()[0], false);
+      }
+    }
+    sampling_ = false;
+    return sampling.reaches_all();
+  }
+
+  // Of an approximate pass nothing is judged, but which taps moved is worth knowing.
+  Status describe_sampling() {
+    infos_ = infer_shapes(before_);
+    std::vector<const ChangedRegion*> regions;
+    for (const ChangedRegion& region : diff_.regions)
+      if (region_bytes(region) >= 0 && !sampling_nodes(before_, region.before).empty())
+        regions.push_back(&region);
+    if (regions.empty()) return {};
+    TENONNX_ASSIGN_OR_RETURN(const TensorMap real, data_.load(0));
+    for (const ChangedRegion* region : regions) {
+      const ChangedRegion* const one[] = {region};
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap values, capture_of(one).take(real));
+      if (!signatures_
+               .insert(
+                   region_signature(before_, before_index_, after_, after_index_, *region, values))
+               .second)
+        continue;
+      TENONNX_ASSIGN_OR_RETURN(const bool all, check_sampling(*region, values));
+      static_cast<void>(all);
     }
     return {};
   }
@@ -339,7 +397,8 @@ class Proof {
   // A change may rest on what the nodes before it can give (no negative values behind a Relu, one
   // tensor that is another's copy). The made inputs go in further up then.
   bool holds_with_context(const ChangedRegion& region) {
-    if (held_.contains(&region)) return true;
+    const bool sampling = sampling_;  // on such coordinates it failed: on such it must hold
+    if (!sampling && held_.contains(&region)) return true;
     ChangedRegion grown = region;
     for (int step = 0; step < kMostSteps; ++step) {
       if (!grow_region(before_, after_, diff_, outcome_.renamed, grown)) return false;
@@ -355,9 +414,15 @@ class Proof {
       const PassProof kept = result_;
       const bool ran = check_made({&grown}, *values).ok();
       const bool ran_any = result_.made_inputs > kept.made_inputs;
+      bool reached = true;
+      if (sampling) {
+        const auto all = check_sampling(grown, *values);
+        reached = all.ok() && *all;
+        sampling_ = true;
+      }
       result_ = kept;
       growing_ = false;
-      if (ran && ran_any && !grown_failed_) return true;
+      if (ran && ran_any && reached && !grown_failed_) return true;
     }
     return false;
   }
@@ -375,7 +440,7 @@ class Proof {
   PassProof result_;
   std::set<std::string> signatures_;
   std::unordered_set<const ChangedRegion*> failed_, held_;
-  bool ran_ = false, growing_ = false, grown_failed_ = false;
+  bool ran_ = false, growing_ = false, grown_failed_ = false, sampling_ = false;
 };
 
 }  // namespace

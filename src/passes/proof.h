@@ -11,7 +11,9 @@
 //   bounded      within the bound that the pass states
 //   approximate  nothing can be proved here: the regions are counted, the task gate decides
 //
-// Inf or NaN where the old region is finite is a failure in every class.
+// Inf or NaN where the old region is finite is a failure in every class. A region with sampling
+// nodes is also run on coordinates that reach every case, and its taps are compared
+// (proof_sampling.h): a wrong one is a failure of the classes bitwise and algebraic.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@
 #include "metrics/limit.h"
 #include "model/model.h"
 #include "ort/executor.h"
+#include "passes/proof_sampling.h"
 #include "passes/runner.h"
 #include "tenonnx/base.h"
 
@@ -72,6 +75,7 @@ struct PassProof {
   // The check with the largest value relative to its limit; of a failure that failure's.
   Check worst;
   std::vector<RegionFailure> failures;
+  std::vector<SamplingProof> sampling;  // of the distinct regions that sampled before the pass
   std::vector<std::string> notes;
   double seconds = 0;
 };

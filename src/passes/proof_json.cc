@@ -12,6 +12,8 @@ Json to_json(const PassProof& proof) {
                         {"input", failure.input},
                         {"check", to_json(failure.check)},
                         {"minimal_case", failure.minimal_case.string()}});
+  Json sampling = Json::array();
+  for (const SamplingProof& region : proof.sampling) sampling.push_back(to_json(region));
   return {{"verdict", to_string(proof.verdict)},
           {"executor", proof.executor},
           {"regions", proof.regions},
@@ -21,6 +23,7 @@ Json to_json(const PassProof& proof) {
           {"with_context", proof.with_context},
           {"worst", to_json(proof.worst)},
           {"failures", std::move(failures)},
+          {"sampling", std::move(sampling)},
           {"notes", proof.notes},
           {"seconds", json_number(proof.seconds)}};
 }
