@@ -16,7 +16,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "kernels/grid_sample/blocks-inl.h"
+#include "kernels/blocks-inl.h"
 #include "kernels/grid_sample/last-inl.h"
 #include "kernels/grid_sample/planes-inl.h"
 #include "kernels/scratch.h"
@@ -53,13 +53,13 @@ class Sampler {
         call_(call) {}
 
   void run(const Parallel& parallel) const {
-    if (options_.channels_last) return last(parallel);
-    if (blocks_are_faster()) return blocks(parallel);
+    if (options_.channels_last) return by_points(parallel);
+    if (blocks_are_faster()) return by_blocks(parallel);
 #if HWY_TARGET != HWY_SCALAR
     if constexpr (kMode == GridSampleMode::kLinear)
-      if (width_ >= 2) return planes<grid_sample_planes::Pairs<kDimensions>>(parallel);
+      if (width_ >= 2) return by_planes<grid_sample_planes::Pairs<kDimensions>>(parallel);
 #endif
-    planes<grid_sample_planes::Gathers<kMode, kDimensions>>(parallel);
+    by_planes<grid_sample_planes::Gathers<kMode, kDimensions>>(parallel);
   }
 
  private:
@@ -119,7 +119,7 @@ class Sampler {
   }
 
   template <class Sample>
-  void planes(const Parallel& parallel) const {
+  void by_planes(const Parallel& parallel) const {
     using Plan = typename Sample::Plan;
     const std::int64_t tile = tile_of<Plan>(points_);
     constexpr std::int64_t kPieces = 16;
@@ -160,7 +160,21 @@ class Sampler {
     for (; p < pixels_; ++p) to[p] = to_float(from[p]);
   }
 
-  void blocks(const Parallel& parallel) const {
+  // All channels of a block at point i of a plan.
+  static HWY_INLINE VF sample_block(const float* HWY_RESTRICT block,
+                                    const std::int32_t* HWY_RESTRICT plan, std::int64_t i) {
+    const F d;
+    const auto* weights = reinterpret_cast<const float*>(plan + Taps::kTaps * kLanes);
+    auto sum = hn::Zero(d);
+    HWY_UNROLL(8)
+    for (int tap = 0; tap < Taps::kTaps; ++tap) {
+      const float* pixel = block + std::int64_t{plan[tap * kLanes + i]} * kLanes;
+      sum = hn::MulAdd(hn::Load(d, pixel), hn::Set(d, weights[tap * kLanes + i]), sum);
+    }
+    return sum;
+  }
+
+  void by_blocks(const Parallel& parallel) const {
     const std::int64_t tile = tile_of<Taps>(points_), count_blocks = pieces_of(channels_, kLanes);
     for_ranges(parallel, batch_ * count_blocks, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
@@ -169,20 +183,21 @@ class Sampler {
         Kept& mine = kept();
         auto* block =
             mine.values.template get<float>(static_cast<std::size_t>((pixels_ + 1) * kLanes));
-        grid_sample_blocks::pack_block(tensors_.value + (n * channels_ + c) * pixels_, pixels_,
-                                       channels, block);
+        blocks::pack_block(tensors_.value + (n * channels_ + c) * pixels_, pixels_, channels,
+                           block);
         T* out = tensors_.out + (n * channels_ + c) * points_;
         const std::int64_t head = streamed_head(out);
         for (std::int64_t begin = 0; begin < points_; begin += tile) {
           const std::int64_t count = std::min(tile, points_ - begin);
           const std::int64_t to = head >= 0 ? head : kLanes;
           const auto* plan = plans<Taps>(mine, n, begin, count, pixels_, to);
+          const auto sample = [&](std::int64_t group, std::int64_t i) HWY_ATTR {
+            return sample_block(block, plan + group * Taps::kNumbers, i);
+          };
           if (head >= 0)
-            grid_sample_blocks::sample_blocks<Taps, true>(block, channels, plan, to, count,
-                                                          out + begin, points_);
+            blocks::write_block<true>(channels, to, count, out + begin, points_, sample);
           else
-            grid_sample_blocks::sample_blocks<Taps, false>(block, channels, plan, to, count,
-                                                           out + begin, points_);
+            blocks::write_block<false>(channels, to, count, out + begin, points_, sample);
         }
       }
       hwy::FlushStream();
@@ -201,7 +216,7 @@ class Sampler {
     return kLanes - past;
   }
 
-  void last(const Parallel& parallel) const {
+  void by_points(const Parallel& parallel) const {
     // Tiles of 1,024 points leave each thread something to do.
     const std::int64_t tile = tile_of<Taps>(std::min<std::int64_t>(points_, 1024));
     for_tiles(parallel, tile, 1, channels_ * Taps::kTaps / 16 + 1,

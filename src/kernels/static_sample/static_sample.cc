@@ -2,8 +2,7 @@
 // Copyright The tenonnx authors
 //
 // A band of points is decoded into taps in memory of the thread, only those that sample something;
-// then each point's rows of channels are added up. NCHW values are first copied to float32 blocks
-// of 16 channels, channels last, and pieces of the output are transposed on their way out.
+// then each point's rows of channels are added up; NCHW values by blocks.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/static_sample/static_sample.cc"
 #include "kernels/static_sample/static_sample.h"
@@ -14,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/blocks-inl.h"
 #include "kernels/scratch.h"
 #include "kernels/storage-inl.h"
 
@@ -23,9 +23,7 @@ namespace {
 
 using Floats = hn::CappedTag<float, 16>;
 constexpr std::int64_t kSide = StaticGrid::kBlockSide;
-constexpr std::int64_t kChannels = 16;  // of a repacked block: one line of the cache
-constexpr std::int64_t kPiece = 64;     // points that are transposed at once
-constexpr std::int64_t kBand = 1024;    // points of a band where the form does not give one
+constexpr std::int64_t kBand = 1024;  // points of a band where the form does not give one
 
 struct Taps {  // of one point
   std::int32_t pixel[4];
@@ -147,43 +145,6 @@ HWY_INLINE void sample_point(const T* value, std::int64_t stride, const Taps& ta
   }
 }
 
-// `count` points of kChannels channels to planes of `points`.
-template <typename T>
-void write_planes(const float* piece, std::int64_t count, std::int64_t channels,
-                  std::int64_t points, T* out) {
-  std::int64_t c = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> dd;
-  const auto low = [&](auto a, auto b) {
-    return hn::BitCast(d, hn::InterleaveLower(dd, hn::BitCast(dd, a), hn::BitCast(dd, b)));
-  };
-  const auto high = [&](auto a, auto b) {
-    return hn::BitCast(d, hn::InterleaveUpper(dd, hn::BitCast(dd, a), hn::BitCast(dd, b)));
-  };
-  const std::int64_t whole = count / 4 * 4;
-  for (; c + 4 <= channels; c += 4) {
-    for (std::int64_t p = 0; p < whole; p += 4) {
-      const float* from = piece + p * kChannels + c;
-      const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + kChannels);
-      const auto r2 = hn::LoadU(d, from + 2 * kChannels), r3 = hn::LoadU(d, from + 3 * kChannels);
-      const auto a = hn::InterleaveLower(d, r0, r1), b = hn::InterleaveUpper(d, r0, r1);
-      const auto e = hn::InterleaveLower(d, r2, r3), f = hn::InterleaveUpper(d, r2, r3);
-      store(d, low(a, e), out + c * points + p);
-      store(d, high(a, e), out + (c + 1) * points + p);
-      store(d, low(b, f), out + (c + 2) * points + p);
-      store(d, high(b, f), out + (c + 3) * points + p);
-    }
-    for (std::int64_t p = whole; p < count; ++p)
-      for (std::int64_t i = c; i < c + 4; ++i)
-        from_float(piece[p * kChannels + i], out[i * points + p]);
-  }
-#endif
-  for (; c < channels; ++c)
-    for (std::int64_t p = 0; p < count; ++p)
-      from_float(piece[p * kChannels + c], out[c * points + p]);
-}
-
 // body(image, first point, count, taps) for each band of all images.
 template <typename Body>
 void for_bands(const StaticGrid& grid, std::int64_t batch, const Parallel& parallel, Body&& body) {
@@ -203,38 +164,42 @@ void for_bands(const StaticGrid& grid, std::int64_t batch, const Parallel& paral
   });
 }
 
+HWY_INLINE blocks::VF sample_block(const float* HWY_RESTRICT block, const Taps& taps) {
+  const blocks::F d;
+  auto sum = hn::Zero(d);
+  for (std::int32_t t = 0; t < taps.count; ++t)
+    sum = hn::MulAdd(hn::Load(d, block + std::int64_t{taps.pixel[t]} * blocks::kLanes),
+                     hn::Set(d, taps.weight[t]), sum);
+  return sum;
+}
+
 template <typename T>
 void planes(const StaticGrid& grid, const StaticSizes& sizes, const T* value, T* out,
             const Parallel& parallel) {
+  constexpr std::int64_t kLanes = blocks::kLanes;
   const std::int64_t channels = sizes.channels, pixels = grid.height * grid.width;
-  const std::int64_t blocks = (channels + kChannels - 1) / kChannels, points = grid.points();
+  const std::int64_t count_blocks = (channels + kLanes - 1) / kLanes, points = grid.points();
+  const std::int64_t of_block = (pixels + 1) * kLanes;
   static thread_local Scratch scratch;
   float* packed =
-      scratch.get<float>(static_cast<std::size_t>(sizes.batch * blocks * pixels * kChannels));
-  for_ranges(parallel, sizes.batch * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+      scratch.get<float>(static_cast<std::size_t>(sizes.batch * count_blocks * of_block));
+  for_ranges(parallel, sizes.batch * count_blocks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t c = i % blocks * kChannels;
-      const std::int64_t here = std::min(kChannels, channels - c);
-      const T* from = value + (i / blocks * channels + c) * pixels;
-      float* to = packed + i * pixels * kChannels;
-      for (std::int64_t p = 0; p < pixels; ++p)
-        for (std::int64_t k = 0; k < kChannels; ++k)
-          to[p * kChannels + k] = k < here ? to_float(from[k * pixels + p]) : 0;
+      const std::int64_t c = i % count_blocks * kLanes;
+      blocks::pack_block(value + (i / count_blocks * channels + c) * pixels, pixels,
+                         std::min(kLanes, channels - c), packed + i * of_block);
     }
   });
   for_bands(grid, sizes.batch, parallel,
             [&](std::int64_t n, std::int64_t begin, std::int64_t count, const Taps* taps) {
-              for (std::int64_t b = 0; b < blocks; ++b) {
-                const float* from = packed + (n * blocks + b) * pixels * kChannels;
-                for (std::int64_t p = 0; p < count; p += kPiece) {
-                  HWY_ALIGN float piece[kPiece * kChannels];
-                  const std::int64_t here = std::min(kPiece, count - p);
-                  for (std::int64_t i = 0; i < here; ++i)
-                    sample_point(from, kChannels, taps[p + i], kChannels, piece + i * kChannels);
-                  const std::int64_t c = b * kChannels;
-                  write_planes(piece, here, std::min(kChannels, channels - c), points,
-                               out + (n * channels + c) * points + begin + p);
-                }
+              for (std::int64_t b = 0; b < count_blocks; ++b) {
+                const float* block = packed + (n * count_blocks + b) * of_block;
+                const std::int64_t c = b * kLanes;
+                blocks::write_block<false>(std::min(kLanes, channels - c), kLanes, count,
+                                           out + (n * channels + c) * points + begin, points,
+                                           [&](std::int64_t group, std::int64_t i) HWY_ATTR {
+                                             return sample_block(block, taps[group * kLanes + i]);
+                                           });
               }
             });
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// Points of planes by blocks of Lanes(F()) channels: a block is copied to channels last, then one
-// load is all channels of a tap, and squares of points and channels are transposed in registers on
-// their way out. For many points, and for many taps. Included once for each instruction set.
-#if defined(TENONNX_KERNELS_GRID_SAMPLE_BLOCKS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef TENONNX_KERNELS_GRID_SAMPLE_BLOCKS_INL_H
-#undef TENONNX_KERNELS_GRID_SAMPLE_BLOCKS_INL_H
+// NCHW by blocks of Lanes channels: a block is copied to channels last, where one load is all
+// channels of a pixel, and squares of points and channels are transposed in registers on their way
+// out. Included once for each instruction set.
+#if defined(TENONNX_KERNELS_BLOCKS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENONNX_KERNELS_BLOCKS_INL_H
+#undef TENONNX_KERNELS_BLOCKS_INL_H
 #else
-#define TENONNX_KERNELS_GRID_SAMPLE_BLOCKS_INL_H
+#define TENONNX_KERNELS_BLOCKS_INL_H
 #endif
 
 #include <hwy/highway.h>
@@ -16,14 +16,17 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/grid_sample/taps-inl.h"
+#include "kernels/storage-inl.h"
 #include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenonnx::HWY_NAMESPACE {
-namespace grid_sample_blocks {
+namespace blocks {
 namespace hn = hwy::HWY_NAMESPACE;
-using namespace grid_sample_taps;
+
+using F = hn::ScalableTag<float>;
+using VF = hn::Vec<F>;
+constexpr std::int64_t kLanes = hn::MaxLanes(F());
 
 // `channels` (at most kLanes) planes to [pixels + 1, kLanes]; missing channels and the last pixel,
 // which stands for what is not sampled, are 0.
@@ -47,21 +50,6 @@ void pack_block(const T* HWY_RESTRICT planes, std::int64_t pixels, std::int64_t 
   hn::Store(hn::Zero(d), d, to + pixels * kLanes);
 }
 
-// All channels of a block at lane `i` of a plan.
-template <class Plan>
-HWY_INLINE VF sample_block(const float* HWY_RESTRICT block, const std::int32_t* HWY_RESTRICT plan,
-                           std::int64_t i) {
-  const F d;
-  const auto* weights = reinterpret_cast<const float*>(plan + Plan::kTaps * kLanes);
-  auto sum = hn::Zero(d);
-  HWY_UNROLL(8)
-  for (int tap = 0; tap < Plan::kTaps; ++tap) {
-    const float* pixel = block + std::int64_t{plan[tap * kLanes + i]} * kLanes;
-    sum = hn::MulAdd(hn::Load(d, pixel), hn::Set(d, weights[tap * kLanes + i]), sum);
-  }
-  return sum;
-}
-
 template <typename T>
 HWY_INLINE void stream(F d, VF value, T* HWY_RESTRICT to) {
   if constexpr (std::is_same_v<T, float>)
@@ -70,21 +58,21 @@ HWY_INLINE void stream(F d, VF value, T* HWY_RESTRICT to) {
     store(d, value, to);
 }
 
-// `count` points, of which the first vector of plans has `first`. kStream: each plane of the output
-// is aligned to a vector from the second one on, and goes around the caches.
-template <class Plan, bool kStream, typename T>
-void sample_blocks(const float* HWY_RESTRICT block, std::int64_t channels,
-                   const std::int32_t* HWY_RESTRICT plan, std::int64_t first, std::int64_t count,
-                   T* HWY_RESTRICT out, std::int64_t out_stride) {
+// sample(group, i) are all channels of point i of a group of points: the first group has `first` of
+// the `count` points, the others kLanes. kStream: each plane of the output is aligned to a vector
+// from the second group on, and goes around the caches.
+template <bool kStream, typename T, class Sample>
+HWY_INLINE void write_block(std::int64_t channels, std::int64_t first, std::int64_t count,
+                            T* HWY_RESTRICT out, std::int64_t out_stride, Sample&& sample) {
   const F d;
   std::int64_t here = std::min(first, count);
-  for (std::int64_t p = 0; p < count; p += here, here = std::min(kLanes, count - p)) {
+  for (std::int64_t p = 0, group = 0; p < count;
+       p += here, here = std::min(kLanes, count - p), ++group) {
     VF rows[kLanes];
-    HWY_UNROLL(16)
-    for (std::int64_t i = 0; i < kLanes; ++i) rows[i] = sample_block<Plan>(block, plan, i);
-    plan += Plan::kNumbers;
-    transpose_square(rows);
     if (here == kLanes && channels == kLanes) {
+      HWY_UNROLL(16)
+      for (std::int64_t i = 0; i < kLanes; ++i) rows[i] = sample(group, i);
+      transpose_square(rows);
       HWY_UNROLL(16)
       for (std::int64_t c = 0; c < kLanes; ++c) {
         if constexpr (kStream)
@@ -94,6 +82,8 @@ void sample_blocks(const float* HWY_RESTRICT block, std::int64_t channels,
       }
       continue;
     }
+    for (std::int64_t i = 0; i < kLanes; ++i) rows[i] = i < here ? sample(group, i) : hn::Zero(d);
+    transpose_square(rows);
     HWY_ALIGN T square[kLanes][kLanes];
     for (std::int64_t c = 0; c < kLanes; ++c) store(d, rows[c], square[c]);
     for (std::int64_t c = 0; c < channels; ++c)
@@ -101,7 +91,7 @@ void sample_blocks(const float* HWY_RESTRICT block, std::int64_t channels,
   }
 }
 
-}  // namespace grid_sample_blocks
+}  // namespace blocks
 }  // namespace tenonnx::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
