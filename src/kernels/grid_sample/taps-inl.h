@@ -51,6 +51,7 @@ struct Axis {
 // A pixel outside, or with weight 0, has the index of a pixel inside and weight 0.
 template <int kTaps>
 struct AxisTaps {
+  HWY_INLINE AxisTaps() {}  // NEON: one that the compiler writes lacks the target's attribute
   VF first;  // the pixel of tap 0, before it was moved inside
   VI index[kTaps];
   VF weight[kTaps];
