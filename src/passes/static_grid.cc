@@ -18,16 +18,6 @@ namespace {
 
 constexpr std::int64_t kOpsVersion = 1;  // of domain tenonnx, kernels.inc
 
-bool all_images_alike(const Tensor& grid) {
-  const std::int64_t each = grid.size() / grid.shape()[0];
-  const float* g = grid.data<float>();
-  for (std::int64_t i = each; i < grid.size(); ++i) {
-    const float a = g[i], b = g[i % each];
-    if (!(a == b || (a != a && b != b))) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 StaticGrids::Found StaticGrids::compute(const Rewriter& r, const GridSampleNode& site) const {
@@ -100,9 +90,19 @@ std::string complete(GridSampleNode& site, const Tensor& grid) {
   return {};
 }
 
+std::int64_t images_with_own_grid(const Tensor& grid) {
+  const std::int64_t each = grid.size() / grid.shape()[0];
+  const float* g = grid.data<float>();
+  for (std::int64_t i = each; i < grid.size(); ++i) {
+    const float a = g[i], b = g[i % each];
+    if (!(a == b || (a != a && b != b))) return grid.shape()[0];
+  }
+  return 1;
+}
+
 StaticTaps static_taps(const GridSampleNode& site, const Tensor& grid) {
   StaticTaps made;
-  made.images = all_images_alike(grid) ? 1 : grid.shape()[0];
+  made.images = images_with_own_grid(grid);
   made.points = grid.shape()[1] * grid.shape()[2];
   made.taps = site.linear() ? 4 : 1;
   const float* g = grid.data<float>();

@@ -36,6 +36,9 @@ class StaticGrids {
 // why the grid does not belong to the site.
 std::string complete(GridSampleNode& site, const Tensor& grid);
 
+// 1 where all images have the same grid, else their number.
+std::int64_t images_with_own_grid(const Tensor& grid);
+
 // [images, points, taps]; a tap that is not sampled (outside, or of weight 0) has index -1 and
 // weight 0. Linear has 4 taps in the order of ONNX Runtime's sum: upper left, upper right, lower
 // left, lower right; nearest has 1.
