@@ -187,7 +187,7 @@ void SiteWriter::finish_images(const std::string& x, const GridSampleNode& site)
   finish("Reshape", {x, integers(dims)});
 }
 
-PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout) {
+GridCoordinates grid_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout) {
   std::vector<std::string> axes;
   if (layout == PointLayout::kChannelsLast) {
     axes = w.split(w.reshape(site.grid, {0, -1, 2}), 2, {1, 1});
@@ -195,17 +195,22 @@ PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleNode& site, Po
     axes = w.split(site.grid, 3, {1, 1});
     for (std::string& axis : axes) axis = w.reshape(axis, {0, 1, -1});
   }
+  return {axes[0], axes[1]};
+}
+
+PixelCoordinates pixel_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout) {
+  const bool align = site.options.align_corners;
   const auto pixels = [&](const std::string& g, std::int64_t size) {
     const std::string from_edge = w.add("Add", {g, w.scalar(1)});
-    const bool align = site.options.align_corners;
     // Halving is exact, so that it may come before the other steps.
     const double half = static_cast<double>(align ? size - 1 : size) / 2;
     const std::string scaled = w.add("Mul", {from_edge, w.scalar(half)});
     return align ? scaled : w.add("Sub", {scaled, w.scalar(0.5)});
   };
+  const GridCoordinates g = grid_coordinates(w, site, layout);
   PixelCoordinates at;
-  at.x = pixels(axes[0], site.width);
-  at.y = pixels(axes[1], site.height);
+  at.x = pixels(g.x, site.width);
+  at.y = pixels(g.y, site.height);
   return at;
 }
 

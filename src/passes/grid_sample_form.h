@@ -92,6 +92,11 @@ class SiteWriter {
 // How points lie in the tensors that a form works on; K = Ho * Wo.
 enum class PointLayout { kPointsLast /* [N,1,K] */, kChannelsLast /* [N,K,1] */ };
 
+struct GridCoordinates {
+  std::string x, y;  // float32, as the grid has them
+};
+GridCoordinates grid_coordinates(SiteWriter& w, const GridSampleNode& site, PointLayout layout);
+
 struct PixelCoordinates {
   std::string x, y;  // float32, in pixels: 0 is the middle of the first one
 };

@@ -119,5 +119,148 @@ TEST(ReplaceGridSampleGather, WhateverTheGridHoldsNothingLeavesTheTensor) {
   }
 }
 
+// A coordinate from which the float32 steps come back to exactly this pixel.
+float exact_coordinate(double pixel, std::int64_t size) {
+  float g = grid_coordinate(pixel, size, false);
+  if (pixel < 0) return g;  // outside: the fraction does not matter
+  for (int k = 0; k < 8 && pixel_coordinate(g, size, false) != float(pixel); ++k)
+    g = std::nextafter(g, pixel_coordinate(g, size, false) < float(pixel) ? 4.0F : -4.0F);
+  EXPECT_EQ(pixel_coordinate(g, size, false), float(pixel));
+  return g;
+}
+
+// A pixel that no point samples holds what no number survives; so does the neighbour whose weight
+// is 0 of a point right on a pixel.
+TEST(ReplaceGridSampleGather, WhatIsNotSampledNeverReachesTheOutput) {
+  for (const char* padding : {"zeros", "border", "reflection"})
+    for (const char* form : {"rows", "elements", "two_axis"})
+      for (const char* weights : {"product", "nested"}) {
+        GridSampleCase c;
+        c.padding = padding;
+        c.batch = 1;
+        c.out_height = 1;
+        c.out_width = 3;
+        Tensor value = ramp(c.value_shape());
+        const auto spoil = [&](std::int64_t y, std::int64_t x, float with) {
+          for (std::int64_t k = 0; k < c.channels; ++k)
+            value.mutable_data<float>()[(k * c.height + y) * c.width + x] = with;
+        };
+        // Points on pixel (2, 1), on the last one (6, 4), and for zeros outside beside pixel (0,
+        // 0).
+        const std::string outside = padding;
+        spoil(1, 3, std::numeric_limits<float>::infinity());
+        spoil(2, 2, std::nanf(""));
+        spoil(2, 3, -std::numeric_limits<float>::infinity());
+        spoil(0, 0, std::nanf(""));
+        Tensor grid(DType::kFloat32, c.grid_shape());
+        const double beside = outside == "zeros" ? -1.25 : 5;
+        const double points[3][2] = {{2, 1}, {6, 4}, {beside, beside - (beside > 0 ? 2 : 0)}};
+        for (int i = 0; i < 3; ++i) {
+          grid.mutable_data<float>()[2 * i] = exact_coordinate(points[i][0], c.width);
+          grid.mutable_data<float>()[2 * i + 1] = exact_coordinate(points[i][1], c.height);
+        }
+        const Tensor out =
+            both(c, {{"form", form}, {"weights", weights}}, {{"value", value}, {"grid", grid}})
+                .replaced;
+        for (std::int64_t k = 0; k < c.channels; ++k)
+          for (int i = 0; i < 3; ++i) {
+            const auto x = std::int64_t(points[i][0]), y = std::int64_t(points[i][1]);
+            const float expected =
+                x < 0 ? 0 : value.data<float>()[(k * c.height + y) * c.width + x];
+            EXPECT_EQ(out.data<float>()[k * 3 + i], expected)
+                << c.text() << " " << form << " " << weights << " point " << i;
+          }
+      }
+}
+
+// The other way round: with weights alone Inf * 0 is NaN, which the head says.
+TEST(ReplaceGridSampleGather, MultiplyLetsInfinityThrough) {
+  GridSampleCase c;
+  c.batch = 1;
+  Tensor value = ramp(c.value_shape());
+  std::fill_n(value.mutable_data<float>(), value.size(), std::numeric_limits<float>::infinity());
+  Tensor grid(DType::kFloat32, c.grid_shape());
+  std::fill_n(grid.mutable_data<float>(), grid.size(), 5.0F);  // outside
+  const TensorMap inputs = {{"value", value}, {"grid", grid}};
+  for (const char* zeros : {"select", "multiply", "border"}) {
+    const Tensor out = both(c, {{"zeros", zeros}}, inputs).replaced;
+    EXPECT_EQ(std::isnan(out.data<float>()[0]), std::string(zeros) == "multiply") << zeros;
+  }
+}
+
+TEST(ReplaceGridSampleGather, DynamicSizesTakeTheFormThatNeedsThemLeast) {
+  const auto model = [](const char* value, const char* grid) {
+    return model_from_text(fmt::format(
+        "<ir_version: 8, opset_import: [\"\" : 20]> g (float{} tensor_9, float{} other) => "
+        "(float[a,b,c,d] z) {{ z = GridSample <mode = \"linear\"> (tensor_9, other) }}",
+        value, grid));
+  };
+  const GridSampleCase c = roomy({});
+  const TensorMap inputs = {{"tensor_9", ramp(c.value_shape())}, {"other", probe_grid(c, false)}};
+  const struct {
+    const char *value, *grid, *form;
+  } cases[] = {{"[2,3,5,7]", "[2,31,33,2]", "rows"},
+               {"[2,3,5,7]", "[2,31,w,2]", "rows"},
+               {"[2,c,5,7]", "[2,h,33,2]", "rows"},
+               {"[n,3,5,7]", "[n,31,33,2]", "elements"},
+               {"[n,c,5,7]", "[n,31,33,2]", "two_axis"}};
+  for (const auto& each : cases) {
+    Model m = model(each.value, each.grid);
+    const Tensor own = run_on_cpu(m, inputs).at("z");
+    const PassOutcome outcome = run_pass(m, kPass);
+    ASSERT_EQ(outcome.applied, 1) << each.value << ": " << first_reason(outcome);
+    EXPECT_THAT(outcome.sites[0].what, HasSubstr(each.form));
+    EXPECT_EQ(different_bits(own, run_on_cpu(m, inputs).at("z")), 0) << each.value;
+  }
+}
+
+TEST(ReplaceGridSampleGather, RefusesWithNodeAndReason) {
+  const auto reason = [](const std::string& value, const std::string& grid,
+                         const std::string& attributes, const PassOptions& options = {}) {
+    Model model = model_from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 22]> g ({} v, {} p) => (float[a,b,c,d] y) "
+        "{{ [n_7] y = GridSample {} (v, p) }}",
+        value, grid, attributes));
+    const PassOutcome outcome = run_pass(model, kPass, options);
+    EXPECT_EQ(outcome.applied, 0);
+    if (outcome.skipped.empty()) return std::string();
+    EXPECT_THAT(outcome.skipped[0].node, HasSubstr("n_7"));
+    return outcome.skipped[0].reason;
+  };
+  const std::string v = "float[1,3,5,7]", p = "float[1,4,4,2]";
+  EXPECT_THAT(reason(v, p, "<mode = \"cubic\">"), HasSubstr("its mode is cubic"));
+  EXPECT_THAT(reason(v, p, "<padding_mode = \"mirror\">"), HasSubstr("padding_mode 'mirror'"));
+  EXPECT_THAT(reason(v, p, "<mode = \"lanczos\">"), HasSubstr("mode 'lanczos'"));
+  EXPECT_THAT(reason("float[1,3,4,5,7]", "float[1,4,4,4,3]", ""), HasSubstr("'v' is of rank 5"));
+  EXPECT_THAT(reason("float16[1,3,5,7]", p, ""), HasSubstr("'v' is float16"));
+  EXPECT_THAT(reason(v, "float16[1,4,4,2]", ""), HasSubstr("'p' is float16"));
+  EXPECT_THAT(reason("float[1,3,h,7]", p, ""), HasSubstr("height and width of 'v' must be known"));
+  EXPECT_THAT(reason(v, "float[1,h,w,2]", ""), HasSubstr("neither height nor width of 'p'"));
+  EXPECT_THAT(reason(v, "float[1,0,4,2]", ""), HasSubstr("empty"));
+  EXPECT_THAT(reason("float[n,3,5,7]", "float[n,4,4,2]", "", {{"form", "rows"}}),
+              HasSubstr("number of images of 'v' is not known"));
+  EXPECT_THAT(reason("float[n,3,5,7]", "float[n,4,4,2]", "", {{"zeros", "border"}}),
+              HasSubstr("a border of zeros needs"));
+}
+
+TEST(ReplaceGridSampleGather, BadOptionsAreNamed) {
+  const auto message = [](const PassOptions& options) {
+    Model model = GridSampleCase().model();
+    PassOptions prefixed;
+    for (const auto& [name, value] : options) prefixed[std::string(kPass) + "." + name] = value;
+    const std::vector<std::string> names = {kPass};
+    return run_passes(model, names, prefixed).status().message();
+  };
+  EXPECT_THAT(message({{"form", "flat"}}), HasSubstr("form must be auto, rows, elements"));
+  EXPECT_THAT(message({{"weights", "lerp"}}), HasSubstr("weights must be product or nested"));
+  EXPECT_THAT(message({{"zeros", "edge"}}), HasSubstr("zeros must be select, multiply or border"));
+  EXPECT_THAT(message({{"index_arithmetic", "int8"}}), HasSubstr("index_arithmetic must be int32"));
+  EXPECT_THAT(message({{"index_arithmetic", "int32"}, {"device", "htp-v73"}}),
+              HasSubstr("index_arithmetic or device, not both"));
+  EXPECT_THAT(message({{"device", "cpu"}}), HasSubstr("'cpu'"));
+  EXPECT_THAT(message({{"device", "no-such-chip"}}), HasSubstr("no-such-chip"));
+  EXPECT_THAT(message({{"bits", "1"}}), HasSubstr("unknown option 'bits'"));
+}
+
 }  // namespace
 }  // namespace tenonnx
