@@ -7,6 +7,7 @@
 #include "base/wording.h"
 #include "flow/optimize.h"
 #include "flow/result_text.h"
+#include "flow/sampling_text.h"
 #include "flow/split.h"
 #include "passes/explain.h"
 #include "passes/proof_floor.h"
@@ -88,7 +89,7 @@ std::string sampling_text(const PassRun& run) {
   std::string out;
   for (const PassProof& proof : run.proofs)
     for (const SamplingProof& sampling : proof.sampling)
-      out += fmt::format("  {}\n{}", run.pass->name, describe(sampling, "    "));
+      out += fmt::format("  {}: {}", run.pass->name, describe(sampling, "    "));
   return out;
 }
 
@@ -205,7 +206,10 @@ std::string describe(const OptimizeResult& result) {
         counted(sum.made, "run"),
         sum.context > 0 ? fmt::format(" ({} with the nodes before)", counted(sum.context, "region"))
                         : "");
-  if (!sampling.empty()) out += "\nsampling\n" + sampling;
+  if (!sampling.empty())
+    out += "\nsampling\n" + sampling +
+           "  taps: pixels with a weight; index: the largest distance between what both sample, in "
+           "pixels; float16, bfloat16, int8: how far rounding the grid moves a point, in pixels\n";
   if (!idle.empty()) out += fmt::format("\n  nothing to do: {}\n", idle);
   if (!failures.empty()) out += "\nfailed\n" + failures;
   if (!skipped.empty()) {

@@ -58,8 +58,6 @@ struct SamplingProof {
 };
 
 Json to_json(const SamplingProof& proof);
-// A few lines for a reader, each indented by `indent`.
-std::string describe(const SamplingProof& proof, std::string_view indent);
 
 // Inputs for the region with the coordinates of one case.
 struct SamplingInputs {

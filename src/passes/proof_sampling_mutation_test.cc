@@ -18,8 +18,6 @@
 namespace tenonnx {
 namespace {
 
-using ::testing::HasSubstr;
-
 struct Fault {
   GatherFault fault;
   const char* name;
@@ -311,7 +309,7 @@ TEST(Approximate, TellsWhichTapsMoved) {
   EXPECT_GT(proof.sampling[0].levels[0].taps.wrong, 0);
   EXPECT_EQ(proof.sampling[0].levels[0].taps.index_difference, 1);
   EXPECT_GT(proof.sampling[0].made_abs, 0.01);
-  EXPECT_THAT(describe(proof.sampling[0], ""), HasSubstr("wrong taps: "));
+  EXPECT_EQ(to_json(proof)["sampling"][0]["levels"][0]["index_difference"], 1);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/status.h"
@@ -166,14 +169,21 @@ void SamplingRegion::find_break(const SamplingInputs& inputs, bool made, std::si
 void SamplingRegion::add_costs(SamplingProof& proof) {
   const ChangedRegion* const regions[] = {&region_};
   const RegionNames names(regions);
-  const auto bytes = [&](const Model& model, Side side) -> std::int64_t {
+  // Shape inference does not know every operator; what the region gives is there to be seen.
+  const auto bytes = [&](const Model& model, Side side, RegionForm form) -> std::int64_t {
     const auto part = regions_model(model, side, regions, names, values_);
-    if (!part.ok()) return -1;
-    const auto peak = peak_memory(*part);
+    const auto ran = sessions_->run(form, values_);
+    if (!part.ok() || !ran.ok()) return -1;
+    TensorInfos infos = infer_shapes(*part);
+    for (const auto& [name, tensor] : *ran)
+      infos.insert_or_assign(name, TensorInfo{name, tensor.dtype(), tensor.shape(), true});
+    std::vector<int> all(static_cast<std::size_t>(part->proto().graph().node_size()));
+    std::iota(all.begin(), all.end(), 0);
+    const auto peak = peak_memory(GraphIndex(part->proto().graph()), infos, all);
     return peak ? peak->bytes : -1;
   };
-  proof.bytes_before = bytes(before_, Side::kBefore);
-  proof.bytes_after = bytes(after_, Side::kAfter);
+  proof.bytes_before = bytes(before_, Side::kBefore, RegionForm::kBefore);
+  proof.bytes_after = bytes(after_, Side::kAfter, RegionForm::kAfter);
   const auto time = [&](RegionForm form) -> double {
     double least = -1;
     for (int i = 0; i < kTimedRuns; ++i) {

@@ -4,6 +4,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "model/graph.h"
 #include "passes/edit.h"
@@ -130,6 +132,12 @@ double SampledLevel::from_pixel(double pixel, std::size_t axis) const {
                           ? static_cast<double>(exact_grid(pixel, size[axis], align_corners))
                           : pixel_to_grid(pixel, size[axis], align_corners);
   return (grid - offset) / scale;
+}
+
+double SampledLevel::rounding(DType dtype) const {
+  return size.empty()
+             ? 0
+             : grid_rounding(dtype, *std::max_element(size.begin(), size.end()), align_corners);
 }
 
 bool is_sampling(const onnx::NodeProto& node) {

@@ -42,6 +42,8 @@ struct SampledLevel {
   double to_pixel(double coordinate, std::size_t axis) const;
   // The coordinate of a position in pixels, as near as the dtype has one.
   double from_pixel(double pixel, std::size_t axis) const;
+  // grid_rounding() along the longest axis.
+  double rounding(DType dtype) const;
 };
 
 bool is_sampling(const onnx::NodeProto& node);
