@@ -9,60 +9,10 @@
 #include "passes/layout.h"
 #include "passes/movement.h"
 #include "passes/ms_deform_attn_operands.h"
+#include "passes/strided_parts.h"
 
 namespace tenonnx {
 namespace {
-
-// A mode of a view of a row-major space is cut at the borders of the space's dimensions.
-struct Part {
-  std::size_t dim;
-  std::int64_t size, stride;  // the stride counted in steps of the dimension
-  std::int64_t other;         // the stride that the same elements have elsewhere
-};
-
-bool cut_at_dimensions(const Shape& space, StrideMode mode, std::int64_t other,
-                       std::vector<Part>& parts) {
-  while (mode.size > 1) {
-    std::int64_t step = 1;
-    std::size_t dim = space.size();
-    for (std::size_t i = space.size(); i-- > 0; step *= space[i])
-      if (space[i] > 1 && mode.stride >= step && mode.stride < step * space[i]) {
-        dim = i;
-        break;
-      }
-    if (dim == space.size() || mode.stride % step != 0) return false;
-    const std::int64_t room = step * space[dim] / mode.stride;
-    if (step * space[dim] % mode.stride != 0) return false;
-    const std::int64_t size = std::min(room, mode.size);
-    if (mode.size % size != 0) return false;
-    parts.push_back({dim, size, mode.stride / step, other});
-    mode = {mode.size / size, mode.stride * size};
-    other *= size;
-  }
-  return true;
-}
-
-// Two views of one shape, cut so that their modes go together.
-std::optional<std::vector<std::pair<StrideMode, std::int64_t>>> together(const StridedView& a,
-                                                                         const StridedView& b) {
-  std::vector<std::pair<StrideMode, std::int64_t>> pairs;
-  for (std::size_t i = 0; i < a.rank(); ++i) {
-    std::vector<StrideMode> left = coalesced(a.axis(i)), right = coalesced(b.axis(i));
-    while (!left.empty() && !right.empty()) {
-      StrideMode& l = left.back();
-      StrideMode& r = right.back();
-      const std::int64_t size = std::min(l.size, r.size);
-      if (l.size % size != 0 || r.size % size != 0) return std::nullopt;
-      pairs.push_back({{size, l.stride}, r.stride});
-      l = {l.size / size, l.stride * size};
-      r = {r.size / size, r.stride * size};
-      if (l.size == 1) left.pop_back();
-      if (r.size == 1) right.pop_back();
-    }
-    if (!left.empty() || !right.empty()) return std::nullopt;
-  }
-  return pairs;
-}
 
 // Follows the samples of one group to the output. Views are of the space [N, D, Q, points].
 class Follower {
@@ -114,20 +64,24 @@ class Follower {
       return true;
     }
     concat_ = user;
+    std::vector<MovementChain> chains;
+    std::vector<int> samples;  // of each input; -1: another node's
     for (const std::string& input : r_.node(user).input()) {
-      const MovementChain chain = movement_chain(r_, input);
-      const int sample = r_.producer(chain.tensors.back(), "GridSample");
-      if (sample < 0)
-        return fail(first_, fmt::format("{} joins its samples with '{}', which no GridSample makes",
-                                        label(user), input));
-      for (const std::string& moved : chain.tensors)
-        if (sample != first_ && only_user(moved) < 0) return false;
-      for (auto node = chain.nodes.rbegin(); node != chain.nodes.rend(); ++node)
-        match_.nodes.push_back(*node);
-      add_level(sample);
+      chains.push_back(movement_chain(r_, input));
+      samples.push_back(r_.producer(chains.back().tensors.back(), "GridSample"));
     }
     // Another one is the first, and tells.
-    if (match_.levels.front().grid_sample != first_) return false;
+    if (*std::find_if(samples.begin(), samples.end(), [](int s) { return s >= 0; }) != first_)
+      return false;
+    for (std::size_t l = 0; l < samples.size(); ++l) {
+      if (samples[l] < 0)
+        return fail(first_, fmt::format("{} joins its samples with '{}', which no GridSample makes",
+                                        label(user), r_.node(user).input(static_cast<int>(l))));
+      for (const std::string& moved : chains[l].tensors)
+        if (only_user(moved) < 0) return false;
+      match_.nodes.insert(match_.nodes.end(), chains[l].nodes.begin(), chains[l].nodes.end());
+      add_level(samples[l]);
+    }
     match_.nodes.push_back(concat_);
     samples_ = r_.node(concat_).output(0);
     return true;
@@ -280,13 +234,13 @@ class Follower {
     if (!weights.broadcast(view_.shape())) return std::nullopt;
     const auto pairs = together(view_, weights);
     if (!pairs) return std::nullopt;
-    std::vector<Part> parts;
+    std::vector<StridePart> parts;
     for (const auto& [mode, other] : *pairs)
       if (!cut_at_dimensions(space_, mode, other, parts)) return std::nullopt;
     std::sort(parts.begin(), parts.end(),
-              [](const Part& a, const Part& b) { return a.stride > b.stride; });
+              [](const StridePart& a, const StridePart& b) { return a.stride > b.stride; });
     std::vector<std::vector<StrideMode>> axes(space_.size());
-    for (const Part& part : parts) {
+    for (const StridePart& part : parts) {
       if ((part.dim == kD) != (part.other == 0)) return std::nullopt;
       axes[part.dim].push_back({part.size, part.other});
     }
@@ -424,7 +378,7 @@ class Follower {
     std::vector<std::vector<StrideMode>> axes;
     std::int64_t elements = 1;
     for (std::size_t i = 0; i < view.rank(); ++i) {
-      std::vector<Part> parts;
+      std::vector<StridePart> parts;
       const std::vector<StrideMode> modes = coalesced(view.axis(i));
       for (auto mode = modes.rbegin(); mode != modes.rend(); ++mode)
         if (!cut_at_dimensions(space, *mode, 0, parts)) return std::nullopt;

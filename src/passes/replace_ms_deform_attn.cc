@@ -25,8 +25,11 @@
 // The discrete form (Gather of rounded locations, as in D-FINE's and RT-DETRv2's "discrete") has no
 // GridSample and is left as it is.
 #include <map>
+#include <numeric>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "model/tensor_proto.h"
@@ -80,6 +83,18 @@ class Replacer {
     shapes_[y] = {shape, r_.dtype(r_.node(m.levels.front().grid_sample).input(0))};
     const int first = m.levels.front().grid_sample;
     r_.apply(first, description(m));
+    levels_.push_back(m.levels.size());
+  }
+
+  // "4 layers x 3 levels = 12 GridSample"
+  std::string total() const {
+    const std::size_t all = std::accumulate(levels_.begin(), levels_.end(), std::size_t{0});
+    const auto counted = [](std::size_t n, std::string_view what) {
+      return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+    };
+    const bool same = all == levels_.size() * levels_.front();
+    return fmt::format("{}{} = {} GridSample", counted(levels_.size(), "layer"),
+                       same ? " x " + counted(levels_.front(), "level") : "", all);
   }
 
   // Inference knows nothing of the domain: it takes the outputs' types from value_info.
@@ -158,13 +173,36 @@ class Replacer {
               make_node("Reshape", {x, r_.add_constant(y + "_shape", int64_vector(shape))}, {y}));
   }
 
+  // Where the shapes before and after are those of the Transpose but for dimensions of 1, it moves
+  // these too, and no Reshape is needed.
+  static void keep_ones(const Shape& from, const Shape& shape, Rearrangement& way) {
+    std::vector<std::int64_t> places, ones;  // in `from`
+    for (std::size_t i = 0; i < from.size(); ++i)
+      (from[i] == 1 ? ones : places).push_back(static_cast<std::int64_t>(i));
+    if (from.size() != shape.size() || places.size() != way.split.size()) return;
+    std::vector<std::int64_t> perm;
+    std::size_t next = 0, next_one = 0;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 1) {
+        if (next_one == ones.size()) return;
+        perm.push_back(ones[next_one++]);
+      } else {
+        if (next == way.perm.size()) return;
+        perm.push_back(places[static_cast<std::size_t>(way.perm[next++])]);
+      }
+      if (from[static_cast<std::size_t>(perm.back())] != shape[i]) return;
+    }
+    way = {from, std::move(perm)};
+  }
+
   // y: the elements of x, of shape `from`, as `view` has them.
   void rearrange(const std::string& x, const Shape& from, const StridedView& view,
                  const std::string& y) {
     const std::int64_t size = element_count(from);
     const Shape shape = view.shape();
     if (view.is_whole(size)) return reshape(x, shape, y);
-    const Rearrangement way = *rearrangement(view, size);
+    Rearrangement way = *rearrangement(view, size);
+    keep_ones(from, shape, way);
     std::string split = x;
     if (way.split != from) {
       split = r_.fresh(y + "_split");
@@ -181,7 +219,8 @@ class Replacer {
   }
 
   Rewriter& r_;
-  int at_ = -1;  // new nodes go before this one
+  int at_ = -1;                      // new nodes go before this one
+  std::vector<std::size_t> levels_;  // of each layer
   std::unordered_map<std::string, std::string> made_;
   std::map<std::string, std::pair<Shape, DType>> shapes_;  // of the operators' outputs
 };
@@ -202,6 +241,7 @@ Result<PassOutcome> replace_in(Model& model) {
   Replacer replacer(r);
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) { replacer.offer(i); }));
   PassOutcome outcome = r.finish();
+  if (!outcome.sites.empty()) outcome.sites.front().what += "; in all " + replacer.total();
   TENONNX_RETURN_IF_ERROR(replacer.record(model));
   return outcome;
 }
