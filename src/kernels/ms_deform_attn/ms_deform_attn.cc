@@ -168,9 +168,11 @@ HWY_INLINE void sum_columns(const T* HWY_RESTRICT value, const Taps& taps, std::
   constexpr int kTailLanes = kTail == 0 ? 1 : kTail;
   const hn::CappedTag<float, kTailLanes> dt;
   const std::size_t lanes = hn::Lanes(d);
-  // Two chains of additions each, as long as registers last: a fused multiply-add takes four
+  // A chain of additions for each tap, as long as registers last: a fused multiply-add takes four
   // cycles, and two can begin in each.
-  constexpr int kChains = kTaps == 1 || kVectors * 2 > kMostLanes ? 1 : 2;
+  constexpr int kRegisters = kMostLanes >= 16 ? 24 : 12;
+  constexpr int kMostChains = kRegisters / (kVectors + (kTail > 0 ? 1 : 0));
+  constexpr int kChains = std::min(kTaps, kMostChains >= 4 ? 4 : kMostChains >= 2 ? 2 : 1);
   constexpr int kSums = kVectors == 0 ? 1 : kVectors;
   hn::Vec<Floats> sums[kChains][kSums];
   hn::Vec<hn::CappedTag<float, kTailLanes>> tails[kChains];
@@ -192,16 +194,17 @@ HWY_INLINE void sum_columns(const T* HWY_RESTRICT value, const Taps& taps, std::
         tails[c] = hn::MulAdd(load(dt, from + kVectors * lanes), hn::Set(dt, *weight), tails[c]);
     }
   }
-  for (int v = 0; v < kVectors; ++v) {
-    auto sum = sums[0][v];
-    if constexpr (kChains == 2) sum = hn::Add(sum, sums[1][v]);
-    store(d, sum, out + static_cast<std::size_t>(v) * lanes);
-  }
-  if constexpr (kTail > 0) {
-    auto sum = tails[0];
-    if constexpr (kChains == 2) sum = hn::Add(sum, tails[1]);
-    store(dt, sum, out + kVectors * lanes);
-  }
+  const auto together = [](const auto& of) HWY_ATTR {
+    auto sum = of(0);
+    if constexpr (kChains == 2) sum = hn::Add(sum, of(1));
+    if constexpr (kChains == 4) sum = hn::Add(hn::Add(sum, of(1)), hn::Add(of(2), of(3)));
+    return sum;
+  };
+  for (int v = 0; v < kVectors; ++v)
+    store(d, together([&](int c) HWY_ATTR { return sums[c][v]; }),
+          out + static_cast<std::size_t>(v) * lanes);
+  if constexpr (kTail > 0)
+    store(dt, together([&](int c) HWY_ATTR { return tails[c]; }), out + kVectors * lanes);
 }
 
 template <typename T>
@@ -268,18 +271,25 @@ void sum_head(const T* value, const Taps& taps, std::size_t points, std::int64_t
 
 // Those of the points [0, count) that sample something, moved to the front of `to`.
 std::size_t drop_dead(const Taps& taps, int kinds, std::size_t count, const Taps& to) {
+  const Floats d;
+  const Ints di;
   std::size_t kept = 0;
-  for (std::size_t p = 0; p < count; ++p) {
-    bool alive = false;
-    for (int k = 0; k < kinds; ++k)
-      alive |= taps.weight[static_cast<std::size_t>(k) * taps.stride + p] != 0;  // NaN is
-    if (!alive) continue;
+  for (std::size_t p = 0; p < count; p += hn::Lanes(d)) {
+    auto alive = hn::MaskFromVec(hn::Zero(d));
     for (int k = 0; k < kinds; ++k) {
-      const auto s = static_cast<std::size_t>(k);
-      to.offset[s * to.stride + kept] = taps.offset[s * taps.stride + p];
-      to.weight[s * to.stride + kept] = taps.weight[s * taps.stride + p];
+      const auto weight = hn::LoadU(d, taps.weight + static_cast<std::size_t>(k) * taps.stride + p);
+      alive = hn::Or(alive, hn::Not(hn::Eq(weight, hn::Zero(d))));  // NaN is
     }
-    ++kept;
+    alive = hn::And(alive, hn::FirstN(d, count - p));
+    std::size_t moved = 0;
+    for (int k = 0; k < kinds; ++k) {
+      const std::size_t from = static_cast<std::size_t>(k) * taps.stride + p;
+      const std::size_t at = static_cast<std::size_t>(k) * to.stride + kept;
+      moved = hn::CompressStore(hn::LoadU(d, taps.weight + from), alive, d, to.weight + at);
+      hn::CompressStore(hn::LoadU(di, taps.offset + from), hn::RebindMask(di, alive), di,
+                        to.offset + at);
+    }
+    kept += moved;
   }
   return kept;
 }
