@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The tenonnx authors
 """usage: bench_kernels.py OPS_LIBRARY BOUNDS_LIBRARY [--budget SECONDS] [--only TEXT] [--threads N]
-                        [--torch SITE] [--json FILE]
+                        [--torch SITE] [--json FILE] [--load AVERAGE]
 
 The operators of libtenonnx_ops.so against what else this Python has: ONNX Runtime, OpenVINO and MNN on the
 graph of standard operators, PyTorch with its own functions. --only: the cases whose name holds TEXT; --budget:
@@ -30,6 +30,9 @@ import peers
 from case import aligned_copy
 
 OWN = "tenonnx"
+METHOD = ("turns in one process, shuffled every round, inputs read before each call; ms: minimum and median; 1 thread: "
+          "processor time of the process, 2 threads: wall time")
+QUIET = 0.5  # load average above which figures are not to be kept
 
 
 def all_cases():
@@ -102,17 +105,13 @@ def prepare(case, threads, ops, modules):
 
 
 def bound_of(milliseconds):
-    """The bounds of one kind are of the same work, so that the fastest counts; of several kinds all have to be
-    done, so that the slowest counts."""
-    kinds = {}
-    for name, time_of in milliseconds.items():
-        if name.startswith("bound: "):
-            kind = name.removeprefix("bound: ").split()[0].rstrip(",")
-            kinds[kind] = min(kinds.get(kind, float("inf")), time_of["min"])
-    if not kinds:
+    """All bounds of a case are the same work in several ways: the fastest counts."""
+    bounds_of = {name.removeprefix("bound: "): t["min"] for name, t in milliseconds.items() if name.startswith("bound: ")}
+    if not bounds_of:
         return None
-    kind = max(kinds, key=kinds.get)
-    return {"of": kind, "ms": kinds[kind], "share": kinds[kind] / milliseconds[OWN]["min"]}
+    name = min(bounds_of, key=bounds_of.get)
+    return {"of": name.split()[0].rstrip(","), "ms": bounds_of[name],
+            "share": bounds_of[name] / milliseconds[OWN]["min"]}
 
 
 def measure(name, make, threads, ops, library, budget, modules):
@@ -156,14 +155,18 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--threads", type=int, choices=(1, 2))
     parser.add_argument("--torch", default="")
+    parser.add_argument("--load", type=float, default=os.getloadavg()[0], help="that before the first run")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
     library = bounds.Library(options.bounds)
     modules, versions = peers.available(options.torch)
     report = {"schema_version": 1, "date": time.strftime("%Y-%m-%d", time.gmtime()), "processor": processor(),
               "cores": os.cpu_count(), "instruction_set": library.instruction_set(),
-              "versions": versions, "results": []}
+              "load": options.load, "method": METHOD, "versions": versions, "results": []}
     print(f"{report['processor']}, {report['cores']} cores, {report['instruction_set']}; {versions}")
+    if report["load"] > QUIET:
+        print(f"The load of this machine is {report['load']}: something else runs, and times are not to be kept.",
+              file=sys.stderr)
     failed = False
     for threads in (options.threads,) if options.threads else (1, 2):
         for name, make in all_cases().items():

@@ -37,11 +37,11 @@ def rounded(value):
 
 def combine(files):
     reports = [json.loads(pathlib.Path(f).read_text()) for f in files]
-    same = ("schema_version", "date", "processor", "cores", "instruction_set")
+    same = ("schema_version", "date", "processor", "cores", "instruction_set", "method")
     for key in same:
         if key != "date" and len({str(r[key]) for r in reports}) > 1:
             raise SystemExit(f"documents.py: the runs differ in '{key}': they are of different machines")
-    runs = [{"versions": r["versions"], "results": rounded(r["results"])} for r in reports]
+    runs = [{"load": r["load"], "versions": r["versions"], "results": rounded(r["results"])} for r in reports]
     return {**{key: reports[-1][key] for key in same}, "runs": runs}
 
 
@@ -83,7 +83,8 @@ def performance(report):
     about = (f"{report['date']}, {report['processor']}, {report['cores']} cores, instruction set "
              f"{report['instruction_set']} (Highway's name). "
              + ", ".join(f"{title} {short.get(peer, str)(versions[peer])}" if title == peer else title
-                         for title, _, peer in shown) + ".")
+                         for title, _, peer in shown)
+             + f". Load of the machine before: {report['runs'][0]['load']}.")
     lines = textwrap.wrap(about, 115)
     cases = list(dict.fromkeys(case for case, _ in found))
     operators = dict.fromkeys(re.split(r"[, ]", case)[0] for case in cases)
@@ -191,7 +192,7 @@ def self_test():
         return {"case": case, "threads": 1, "refused": {}, "bound": None,
                 "ms": {OWN: {"min": own}, "ONNX Runtime": {"min": peer}}, **more}
     report = {"schema_version": 1, "date": "2000-01-01", "processor": "P", "cores": 2, "instruction_set": "I",
-              "runs": [{"versions": {"ONNX Runtime": v}, "results": [
+              "runs": [{"load": 0, "versions": {"ONNX Runtime": v}, "results": [
                   result("A, one", 2.0, peer, bound={"of": "chunks", "ms": 1.5, "share": 0.75}),
                   result("A, align_corners 1", 1.0, 4.0), result("A, align_corners 2", 1.0, 9.0)]}
                   for v, peer in (("1.0", 5.0), ("2.0", 1.0))]}

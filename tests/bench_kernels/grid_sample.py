@@ -118,12 +118,12 @@ def make(kind="decoder", channels=32, side=80, mode="linear", padding="zeros", a
     peer = model(nodes, arrays, output, opset=20 if volume else 16)
 
     def bounds(library, arrays):
-        """Every kernel writes the output. Where there are fewer points than pixels, it does not pay to bring
-        the values into another order first, so that a pair of neighbours in each of two rows is read."""
-        calls = library.write(aligned(output))
-        if grid[0, ..., 0].size < value[0, 0].size and not last:
-            calls |= library.pairs(arrays["X"], arrays["grid"])
-        return calls
+        """With at most 4 points for each pixel it does not pay to bring the values into another order first, so
+        that a pair of neighbours in each of two rows is read. Else, and where channels are last, reading can be
+        made fast, and what is left is to write the output."""
+        if grid[0, ..., 0].size <= 4 * value[0, 0].size and not last:
+            return library.pairs(arrays["X"], arrays["grid"])
+        return library.write(aligned(output))
     plain = (mode, padding, align) == ("linear", "zeros", 0)
     # Coordinates in float32 are exact to 2e-5 of a pixel at 80 pixels; neighbours differ by up to 8. Cubic
     # weights change about twice as fast and taps are 16.
