@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/npy.h"
 #include "base/status.h"
+#include "passes/proof_grids.h"
 #include "passes/proof_inputs.h"
 
 namespace tenonnx {
@@ -40,8 +41,10 @@ Result<TensorMap> RegionSessions::run(RegionForm form, const TensorMap& values) 
   if (loaded.graph == nullptr || loaded.shapes != shapes) {
     TENONNX_ASSIGN_OR_RETURN(Model model, regions_model(side == Side::kAfter ? after_ : before_,
                                                         side, regions_, names_, values));
-    if (form == RegionForm::kBeforeDisturbed)
+    if (form == RegionForm::kBeforeDisturbed) {
       TENONNX_RETURN_IF_ERROR(disturb_constants(model, seed_));
+      TENONNX_RETURN_IF_ERROR(disturb_grids(model, seed_));
+    }
     LoadOptions options;
     options.intra_op_threads = threads_;
     options.optimization =

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "passes/proof_grids.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "model/graph.h"
+#include "model/shapes.h"
+#include "model/tensor_proto.h"
+#include "passes/edit.h"
+
+namespace tenonnx {
+namespace {
+
+// g * (1 + 2^-23) is one or two units from g, g * (1 - 2^-24) one.
+constexpr float kUp = 1 + 0x1p-23F, kDown = 1 - 0x1p-24F;
+
+Tensor factors(const Shape& shape, std::uint64_t seed) {
+  Tensor tensor(DType::kFloat32, shape);
+  std::mt19937_64 engine(seed);
+  const float choice[] = {kDown, 1, kUp};
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    tensor.mutable_data<float>()[i] = choice[engine() % 3];
+  return tensor;
+}
+
+}  // namespace
+
+Status disturb_grids(Model& model, std::uint64_t seed) {
+  const auto& original = model.proto().graph();
+  std::vector<std::string> grids;
+  for (const auto& node : original.node())
+    if (is_op(node, "GridSample") && node.input_size() > 1) grids.push_back(node.input(1));
+  if (grids.empty()) return {};
+  const TensorInfos infos = infer_shapes(model, grids);
+  UniqueNames names(model.proto());
+  onnx::GraphProto& graph = *model.mutable_proto().mutable_graph();
+  std::vector<onnx::NodeProto> nodes;
+  for (auto& node : *graph.mutable_node()) {
+    if (is_op(node, "GridSample") && node.input_size() > 1) {
+      const auto info = infos.find(node.input(1));
+      const bool known = info != infos.end() && info->second.dtype == DType::kFloat32 &&
+                         info->second.has_rank && element_count(info->second.shape) > 0;
+      if (known) {
+        const std::string factor = names.make(node.input(1) + "_rounding");
+        const std::string moved = names.make(node.input(1) + "_rounded");
+        *graph.add_initializer() = to_tensor_proto(factors(info->second.shape, ++seed), factor);
+        nodes.push_back(make_node("Mul", {node.input(1), factor}, {moved}));
+        nodes.back().set_name(moved);
+        node.set_input(1, moved);
+      }
+    }
+    nodes.push_back(std::move(node));
+  }
+  graph.clear_node();
+  for (onnx::NodeProto& node : nodes) *graph.add_node() = std::move(node);
+  return {};
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// replace_ms_deform_attn on every full-size export: raw, optimised, and under other names in
+// another order; and the proof of what it does to the raw one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "cut/scramble_for_test.h"
+#include "passes/proof.h"
+#include "passes/runner.h"
+
+namespace tenonnx {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kPass = "replace_ms_deform_attn";
+
+// Of the architectures: decoder layers, with Deformable DETR's three of the encoder, and what they
+// sample. Sampling that is written with Gather is not found.
+struct Expected {
+  const char* name;
+  int layers, levels;
+  const char* points;
+};
+constexpr Expected kExpected[] = {
+    {"deformable_detr_r18", 6, 4, "4, 4, 4, 4"},
+    {"deformable_detr_r18_single", 6, 4, "4, 4, 4, 4"},
+    {"deimv2_n", 3, 2, "6, 6"},
+    {"deimv2_s", 4, 3, "3, 6, 3"},
+    {"deimv2_s_gather", 0, 0, ""},
+    {"deimv2_s_transformers", 4, 3, "3, 6, 3"},
+    {"dfine_n", 3, 2, "6, 6"},
+    {"dfine_s", 3, 3, "3, 6, 3"},
+    {"rtdetr_r18", 3, 3, "4, 4, 4"},
+    {"rtdetrv2_r18", 3, 3, "4, 4, 4"},
+    {"rtdetrv2_r18_discrete", 0, 0, ""},
+};
+
+fs::path exports_directory() {
+  if (const char* cache = std::getenv("TENONNX_CACHE")) return fs::path(cache) / "exports";
+  const char* home = std::getenv("HOME");
+  return home == nullptr ? fs::path() : fs::path(home) / ".cache" / "tenonnx" / "exports";
+}
+
+int count_of(const Model& model, const char* op_type) {
+  int count = 0;
+  for (const auto& node : model.proto().graph().node()) count += node.op_type() == op_type;
+  return count;
+}
+
+Model optimised(const Model& model) {
+  std::vector<std::string> names;
+  for (const PassInfo& pass : all_passes())
+    if (pass.stage == PassStage::kOptimize || pass.name == "fold_constants")
+      names.emplace_back(pass.name);
+  Model result = model.clone();
+  const auto reports = run_passes(result, names, {});
+  EXPECT_TRUE(reports.ok()) << reports.status().message();
+  return result;
+}
+
+PassOutcome replace(Model& model) {
+  const std::vector<std::string> names = {kPass};
+  auto reports = run_passes(model, names, {});
+  EXPECT_TRUE(reports.ok()) << reports.status().message();
+  return reports.ok() ? reports->front().outcome : PassOutcome();
+}
+
+void expect_all(const Model& before, const Expected& expected) {
+  Model model = before.clone();
+  const PassOutcome outcome = replace(model);
+  EXPECT_EQ(outcome.applied, expected.layers);
+  EXPECT_THAT(outcome.skipped, IsEmpty()) << outcome.skipped.front().reason;
+  EXPECT_EQ(count_of(before, "GridSample"), expected.layers * expected.levels);
+  EXPECT_EQ(count_of(model, "GridSample"), 0);
+  EXPECT_EQ(count_of(model, "MSDeformAttn"), expected.layers);
+  for (const Site& site : outcome.sites)
+    EXPECT_THAT(site.what, HasSubstr(std::string(" of ") + expected.points + " points"));
+  if (expected.layers > 0) {
+    EXPECT_THAT(outcome.sites.front().what,
+                HasSubstr(std::to_string(expected.layers) + " layers x " +
+                          std::to_string(expected.levels) + " levels = "));
+    // Each layer loses the Transposes of its locations, weights and output.
+    EXPECT_LE(count_of(model, "Transpose") + 3 * expected.layers, count_of(before, "Transpose"));
+  }
+}
+
+const Expected* expected_of(const fs::path& path) {
+  for (const Expected& expected : kExpected)
+    for (const char* exporter : {"_640_ts.onnx", "_640_dynamo.onnx"})
+      if (path.filename() == std::string(expected.name) + exporter) return &expected;
+  return nullptr;
+}
+
+std::vector<fs::path> exports() {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(exports_directory(), error))
+    if (expected_of(entry.path()) != nullptr) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST(MsDeformAttnExportsSlow, AllLayersAreFoundWhateverTheForm) {
+  const auto paths = exports();
+  if (paths.empty()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
+  for (const fs::path& path : paths) {
+    const Expected& expected = *expected_of(path);
+    const auto model = Model::load(path);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    for (const bool optimise : {false, true}) {
+      const Model form = optimise ? optimised(*model) : model->clone();
+      SCOPED_TRACE(path.filename().string() + (optimise ? ", optimised" : ", raw"));
+      expect_all(form, expected);
+      SCOPED_TRACE("under other names");
+      expect_all(scramble(form, 1).model, expected);
+    }
+  }
+}
+
+// Normal inputs of the images' size; the sizes that boxes are given in stay as the export has them.
+TensorMap random_inputs(const Model& model) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  TensorMap inputs;
+  for (const auto& info : model.proto().graph().input()) {
+    Shape shape;
+    for (const auto& dim : info.type().tensor_type().shape().dim())
+      shape.push_back(std::max<std::int64_t>(dim.dim_value(), 1));
+    const bool sizes = info.type().tensor_type().elem_type() == onnx::TensorProto::INT64;
+    Tensor tensor(sizes ? DType::kInt64 : DType::kFloat32, shape);
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      if (sizes)
+        tensor.mutable_data<std::int64_t>()[i] = 640;
+      else
+        tensor.mutable_data<float>()[i] = normal(random);
+    }
+    inputs.emplace(info.name(), std::move(tensor));
+  }
+  return inputs;
+}
+
+TEST(MsDeformAttnExportsSlow, EveryReplacementIsProved) {
+  const auto paths = exports();
+  if (paths.empty()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
+  const auto executor = make_cpu_executor();
+  for (const fs::path& path : paths) {
+    const Expected& expected = *expected_of(path);
+    if (expected.layers == 0) continue;
+    SCOPED_TRACE(path.filename().string());
+    auto before = Model::load(path);
+    ASSERT_TRUE(before.ok()) << before.status().message();
+    Model after = before->clone();
+    const PassOutcome outcome = replace(after);
+    const TensorMap inputs = random_inputs(*before);
+    ProofData data;
+    data.count = 1;
+    data.load = [&](std::size_t) -> Result<TensorMap> {
+      TensorMap copy;
+      for (const auto& [name, tensor] : inputs) copy.emplace(name, tensor.clone());
+      return copy;
+    };
+    data.name = [](std::size_t) { return "random"; };
+    data.description = "1 random input";
+    const auto pass = find_pass(kPass);
+    ASSERT_TRUE(pass.ok());
+    const auto proof = PassProver(*executor, data, {}).prove(**pass, *before, after, outcome);
+    ASSERT_TRUE(proof.ok()) << proof.status().message();
+    EXPECT_EQ(proof->verdict, Verdict::kPass)
+        << (proof->failures.empty()
+                ? ""
+                : proof->failures.front().input + ": " + proof->failures.front().check.name);
+    EXPECT_GE(proof->regions, expected.layers);
+  }
+}
+
+}  // namespace
+}  // namespace tenonnx
