@@ -51,7 +51,7 @@ struct GroundGrid {
 
 // Both coordinates of a point that the camera cannot see: under zeros padding it samples nothing at
 // any size of the values from 2 x 2, with align_corners too.
-inline constexpr float kOutsideMark = -4;
+inline constexpr float kOutsideMark = -8;
 
 // InvalidArgument: sizes below 1, an area without extent or with limits that are not finite.
 Result<GroundGrid> ground_grid(const std::vector<Camera>& cameras, const GroundArea& area,

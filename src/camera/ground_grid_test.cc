@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <vector>
 
 #include "base/npy.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "kernels/grid_sample/grid_sample.h"
 
 namespace tenonnx {
 namespace {
@@ -66,6 +69,26 @@ TEST(GroundGrid, RefusesAnAreaWithoutExtent) {
   EXPECT_THAT(
       ground_grid({forward_camera()}, {0, 3, -2, 2, 0, 1, 3}, {0, 256}, false).status().message(),
       HasSubstr("image is 0 x 256"));
+}
+
+TEST(GroundGrid, AMarkSamplesNothingAtAnySize) {
+  const float grid[] = {kOutsideMark, kOutsideMark};
+  for (const bool align : {false, true})
+    for (const GridSampleMode mode :
+         {GridSampleMode::kLinear, GridSampleMode::kNearest, GridSampleMode::kCubic})
+      for (const std::int64_t width : {2, 3, 44})
+        for (const std::int64_t height : {2, 16}) {
+          GridSampleOptions options;
+          options.mode = mode;
+          options.align_corners = align;
+          GridSampleSizes sizes;
+          sizes.batch = sizes.channels = 1;
+          sizes.in = {1, height, width};
+          const std::vector<float> value(static_cast<std::size_t>(height * width), NAN);
+          float out = 7;
+          grid_sample_reference<float, float>(options, sizes, {value.data(), grid, &out});
+          EXPECT_EQ(out, 0) << height << " x " << width << (align ? " aligned" : "");
+        }
 }
 
 class Calibration : public testing::Test {

@@ -17,7 +17,8 @@
 //   rows      [N*H*W, C], Gather on axis 0: copies of C neighbours in memory, two Transposes
 //   columns   [N, C, H*W], Gather on axis 2: no Transpose; all images have the same grid
 //   operator  tenonnx.StaticSample, form taps: on a CPU; needs libtenonnx_ops.so
-//   auto      (default) columns where all images have the same grid, else rows
+//   auto      (default) rows, which one thread of ONNX Runtime's CPU computes 1.7 times as fast as
+//             columns ([1,256,16,44] to 200 x 200); columns where rows would not fit int32
 // rows and columns need the number of images, and the number of channels where something is not
 // sampled.
 //
@@ -166,7 +167,8 @@ Result<PassOutcome> fold_static_grid(Model& model, const PassOptions& options) {
     if (why = complete(site, *grid); !why.empty()) return r.refuse(i, why);
     const StaticTaps taps = static_taps(site, *grid);
     Form form = wanted;
-    if (form == Form::kAuto) form = taps.images == 1 ? Form::kColumns : Form::kRows;
+    if (form == Form::kAuto)
+      form = missing(Form::kRows, site, taps).empty() ? Form::kRows : Form::kColumns;
     if (why = missing(form, site, taps); !why.empty()) return r.refuse(i, why);
     if (!r.begin({i})) return;
     Writer writer(r, site, taps);
