@@ -5,6 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "base/temporary_directory.h"
+
 namespace tenonnx {
 namespace {
 
@@ -76,6 +83,28 @@ TEST(GatherOptions, ADeviceFileSaysIt) {
   EXPECT_EQ(device.coordinates, DType::kFloat16);
   EXPECT_THAT(device.origin, AllOf(HasSubstr("'htp-v73'"), HasSubstr("storage type")));
   EXPECT_EQ(plan(site(1, 80, 80), {{"device", "htp-v73"}}), "two_axis");
+}
+
+TEST(GatherOptions, TheIndexArithmeticOfTheFileCounts) {
+  const TemporaryDirectory directory;
+  auto json =
+      read_json_file(std::filesystem::path(TENONNX_TEST_SOURCE_DIR) / "devices/htp-v73.json");
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  (*json)["name"] = "whole-numbers";
+  (*json)["arithmetic"]["indices"] = {
+      {"value", "int32"}, {"source", "a test"}, {"checked", "2026-11"}};
+  std::ofstream(directory.path() / "whole-numbers.json") << json->dump();
+  ASSERT_EQ(setenv("TENONNX_DEVICES", directory.path().c_str(), 1), 0);
+  const GatherOptions device = with({{"device", "whole-numbers"}});
+  unsetenv("TENONNX_DEVICES");
+  EXPECT_EQ(device.indices, DType::kInt32);
+  EXPECT_THAT(device.origin, HasSubstr("its index arithmetic"));
+  GatherPlan made;
+  EXPECT_EQ(plan_gather(site(1, 80, 80), device, 0, made), "");
+  EXPECT_EQ(made.form, GatherForm::kRows);
+  // Its coordinates are float16 all the same.
+  EXPECT_THAT(plan_gather(site(1, 8, 2100), device, 0, made),
+              AllOf(HasSubstr("coordinate 2100 is beyond 2048"), HasSubstr("float16")));
 }
 
 }  // namespace

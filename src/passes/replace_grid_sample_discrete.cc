@@ -12,12 +12,14 @@
 //
 // The two differ: x is r * W - 1/2, so that the historical index is the nearest one plus a whole
 // pixel wherever the fraction of r * W is 1/2 or more: half of all indices. A model that was
-// trained with one of them needs that one. No padding is left: outside reads the edge.
+// trained with one of them needs that one. No padding is left: outside reads the edge,
+// as in those models; outside=zeros with formula=nearest keeps padding of zeros, by a mask.
 //
-// Options: formula (nearest); legacy_square_clamp=1 with formula=historical: both axes are bound by
-//   H-1, as the first implementations did, which is wrong where W is not H. For finding out what an
-//   old deployment computes, never for a new one.
-//          form, index_arithmetic, device (grid_sample_gather.h)
+// Options: formula (nearest), outside (edge); form, index_arithmetic and device, which
+//   grid_sample_gather.h explains;
+//   legacy_square_clamp=1 with formula=historical: both axes are bound by H-1, as the first
+//   implementations did, which is wrong where W is not H. For finding out what an old deployment
+//   computes, never for a new one.
 // Class approximate: another model, which the task gate decides on. r comes from a grid that was
 // rounded to float32 once more than the location was: an index differs from int(r * W + 1/2) of the
 // location itself where that is within 2^-22 W of a whole number.
@@ -38,12 +40,13 @@ constexpr const char* kPass = "replace_grid_sample_discrete";
 
 struct Options {
   GatherOptions gather;
-  bool historical = false, square_clamp = false;
+  bool historical = false, square_clamp = false, zeros_outside = false;
 };
 
 Result<Options> read_options(const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options(
-      kPass, options, {"formula", "legacy_square_clamp", "form", "index_arithmetic", "device"}));
+      kPass, options,
+      {"formula", "outside", "legacy_square_clamp", "form", "index_arithmetic", "device"}));
   Options read;
   TENONNX_ASSIGN_OR_RETURN(read.gather, gather_options(kPass, options));
   if (const auto formula = options.find("formula"); formula != options.end()) {
@@ -51,6 +54,13 @@ Result<Options> read_options(const PassOptions& options) {
       return InvalidArgument("{}: formula must be nearest or historical, got '{}'", kPass,
                              formula->second);
     read.historical = formula->second == "historical";
+  }
+  if (const auto outside = options.find("outside"); outside != options.end()) {
+    if (outside->second != "edge" && outside->second != "zeros")
+      return InvalidArgument("{}: outside must be edge or zeros, got '{}'", kPass, outside->second);
+    read.zeros_outside = outside->second == "zeros";
+    if (read.zeros_outside && read.historical)
+      return InvalidArgument("{}: outside=zeros goes with formula=nearest alone", kPass);
   }
   TENONNX_ASSIGN_OR_RETURN(const std::int64_t square,
                            count_option(kPass, options, "legacy_square_clamp", 0));
@@ -81,6 +91,8 @@ std::string reason_against(const GridSampleNode& site, const Options& options) {
                            : ", not linear");
   if (options.historical && site.options.align_corners)
     return "it has align_corners, which the historical formula never meant: take formula=nearest";
+  if (options.zeros_outside && !site.zeros())
+    return fmt::format("its padding is {}: take outside=edge", to_string(site.options.padding));
   if (options.square_clamp && site.height > site.width)
     return fmt::format(
         "'{}' is {} high and {} wide: bound by H-1, an index along x would leave its row",
@@ -106,7 +118,7 @@ Result<PassOutcome> replace_grid_sample_discrete(Model& model, const PassOptions
     if (!r.begin({i})) return;
     SiteWriter w(r, i);
     PixelReader reader(w, site, plan, site.value);
-    std::string x, y;
+    std::string x, y, inside;
     if (options.historical) {
       const std::int64_t most = (options.square_clamp ? site.height : site.width) - 1;
       const GridCoordinates g = grid_coordinates(w, site, plan.layout());
@@ -115,12 +127,17 @@ Result<PassOutcome> replace_grid_sample_discrete(Model& model, const PassOptions
     } else {
       GridSampleNode nearest = site;
       nearest.options.mode = GridSampleMode::kNearest;
-      nearest.options.padding = GridSamplePadding::kBorder;
+      if (!options.zeros_outside) nearest.options.padding = GridSamplePadding::kBorder;
       const PixelCoordinates at = pixel_coordinates(w, nearest, plan.layout());
-      x = axis_taps(w, nearest, at.x, site.width, ZeroForm::kSelect).index[0];
-      y = axis_taps(w, nearest, at.y, site.height, ZeroForm::kSelect).index[0];
+      const AxisTaps along_x = axis_taps(w, nearest, at.x, site.width, ZeroForm::kSelect);
+      const AxisTaps along_y = axis_taps(w, nearest, at.y, site.height, ZeroForm::kSelect);
+      x = along_x.index[0];
+      y = along_y.index[0];
+      if (options.zeros_outside) inside = w.add("And", {along_x.inside, along_y.inside});
     }
-    reader.finish(reader.read(reader.row(y), reader.column(x)), site);
+    std::string pixel = reader.read(reader.row(y), reader.column(x));
+    if (!inside.empty()) pixel = w.add("Where", {inside, pixel, w.scalar(0)});
+    reader.finish(pixel, site);
     r.apply(i, fmt::format("one Gather of {} x {} pixels as {}, {}", site.height, site.width,
                            to_string(plan.form),
                            options.square_clamp ? "historical formula, both axes bound by H-1"

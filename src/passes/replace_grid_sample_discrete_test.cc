@@ -122,6 +122,18 @@ TEST(ReplaceGridSampleDiscrete, LegacySquareClampReproducesTheFault) {
       0);
 }
 
+// With zeros outside it is what GridSample of mode nearest gives.
+TEST(ReplaceGridSampleDiscrete, ZerosOutsideIsGridSampleNearest) {
+  GridSampleCase c = roomy({});
+  const Tensor grid = locations(c);
+  const Tensor zeros = discrete(c, {{"outside", "zeros"}}, grid);
+  EXPECT_GT(different_bits(zeros, discrete(c, {}, grid)), 0);
+  c.mode = "nearest";
+  EXPECT_EQ(different_bits(zeros,
+                           run_on_cpu(c.model(), {{"value", numbered(c)}, {"grid", grid}}).at("y")),
+            0);
+}
+
 TEST(ReplaceGridSampleDiscrete, NothingLeavesTheTensor) {
   for (const char* formula : {"nearest", "historical"}) {
     const GridSampleCase c = roomy({});
@@ -152,6 +164,8 @@ TEST(ReplaceGridSampleDiscrete, RefusesWithNodeAndReason) {
   c.align_corners = true;
   EXPECT_THAT(reason(c, {{"formula", "historical"}}), HasSubstr("align_corners"));
   c.align_corners = false;
+  c.padding = "border";
+  EXPECT_THAT(reason(c, {{"outside", "zeros"}}), HasSubstr("its padding is border"));
   c.height = 9;
   c.width = 5;
   EXPECT_THAT(reason(c, {{"formula", "historical"}, {"legacy_square_clamp", "1"}}),
@@ -170,6 +184,9 @@ TEST(ReplaceGridSampleDiscrete, BadOptionsAreNamed) {
   EXPECT_THAT(message({{"legacy_square_clamp", "1"}}), HasSubstr("formula=historical alone"));
   EXPECT_THAT(message({{"legacy_square_clamp", "2"}, {"formula", "historical"}}),
               HasSubstr("must be 0 or 1, got '2'"));
+  EXPECT_THAT(message({{"outside", "wrap"}}), HasSubstr("outside must be edge or zeros"));
+  EXPECT_THAT(message({{"outside", "zeros"}, {"formula", "historical"}}),
+              HasSubstr("goes with formula=nearest alone"));
   EXPECT_THAT(message({{"rows", "1"}}), HasSubstr("unknown option 'rows'"));
 }
 

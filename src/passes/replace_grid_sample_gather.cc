@@ -8,15 +8,15 @@
 //         x0 = floor(x), x1 = x0 + 1, wx0 = x1 - x, wx1 = x - x0
 //         y = sum of wy_i * wx_j * Gather(value, y_i * W + x_j) over the four
 //
-// Options: form, index_arithmetic, device    grid_sample_gather.h: which indices, exact where
-//          weights  product (default): four weights on small tensors, then four products.
-//                   nested: wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
-//          zeros    select (default): Where puts 0 for what is not sampled, so that no NaN or Inf
-//          of
-//                   it reaches the output. multiply: a weight of 0 alone, cheaper; Inf * 0 is NaN.
-//                   border: padding of zeros is read from zeros that Concat puts around the value,
-//                   for devices without comparisons on tensors (a constant Pad falls to the CPU on
-//                   some, and the edge replicated is another padding); weights are as in multiply.
+// Options:
+//   form, index_arithmetic, device: which indices, exact where (grid_sample_gather.h).
+//   weights=product (default): four weights on small tensors, then four products.
+//     nested: wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d).
+//   zeros=select (default): Where puts 0 for what is not sampled, so that no NaN or Inf of it
+//     reaches the output. multiply: a weight of 0 alone, cheaper; Inf * 0 is NaN. border: padding
+//     of zeros is read from zeros that Concat puts around the value, for devices without Where on
+//     large tensors (a constant Pad falls to the CPU on some, and the edge replicated is another
+//     padding); a neighbour inside of weight 0 is multiplied.
 // zeros: a coordinate not in (-1, W), infinities and NaN among them, becomes W, whose neighbours
 // are all outside; each neighbour outside has weight 0 and an index that is moved inside. border:
 // coordinates are clamped, NaN to 0. reflection: folded, beyond 2^30 and NaN to pixel 0, then
