@@ -24,6 +24,7 @@
 // shape; samples that are used elsewhere; a GridSample whose samples are not weighted and summed.
 // The discrete form (Gather of rounded locations, as in D-FINE's and RT-DETRv2's "discrete") has no
 // GridSample and is left as it is.
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <string>
@@ -225,17 +226,6 @@ class Replacer {
   std::map<std::string, std::pair<Shape, DType>> shapes_;  // of the operators' outputs
 };
 
-// Of what a GridSample of the main graph takes.
-bool has_unknown_shapes(Model& model) {
-  Rewriter r(model);
-  bool unknown = false;
-  for (int i = 0; i < r.size() && !unknown; ++i)
-    unknown = is_op(r.node(i), "GridSample") &&
-              (!r.static_shape(r.node(i).input(0)) || !r.static_shape(r.node(i).input(1)));
-  r.finish();
-  return unknown;
-}
-
 Result<PassOutcome> replace_in(Model& model) {
   Rewriter r(model);
   Replacer replacer(r);
@@ -254,12 +244,26 @@ Result<PassOutcome> fold_constants(Model& model, const PassOptions& options);
 
 Result<PassOutcome> replace_ms_deform_attn(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("replace_ms_deform_attn", options, {}));
-  if (!has_unknown_shapes(model)) return replace_in(model);
+  const auto& nodes = model.proto().graph().node();
+  if (std::none_of(nodes.begin(), nodes.end(),
+                   [](const auto& n) { return is_op(n, "GridSample"); }))
+    return PassOutcome();
+  Model plain = model.clone();
+  TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, replace_in(plain));
+  if (outcome.skipped.empty()) {
+    if (outcome.applied > 0) model = std::move(plain);
+    return outcome;
+  }
+  // What is refused may be hidden by nodes that compute shapes. Where folding them does not help,
+  // nothing is folded.
   Model folded = model.clone();
   TENONNX_ASSIGN_OR_RETURN(PassOutcome folding, fold_constants(folded, {}));
-  TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, replace_in(folded));
-  // Where folding does not help, nothing is folded.
-  if (outcome.applied == 0) return outcome;
+  TENONNX_ASSIGN_OR_RETURN(PassOutcome better, replace_in(folded));
+  if (better.applied <= outcome.applied) {
+    if (outcome.applied > 0) model = std::move(plain);
+    return outcome;
+  }
+  outcome = std::move(better);
   model = std::move(folded);
   outcome.renamed = std::move(folding.renamed);
   outcome.moved = std::move(folding.moved);

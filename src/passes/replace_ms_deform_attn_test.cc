@@ -168,6 +168,15 @@ TEST(ReplaceMsDeformAttn, ReportsTheSite) {
                     HasSubstr("1 layer x 2 levels = 2 GridSample")));
 }
 
+// Two cameras, ahead and back: from (ahead, left, up) in metres to pixels times depth, of 96 x 64.
+Tensor projections() {
+  const float both[] = {48,  -50, 0, 24, 32,  0, -50, 16, 1,  0, 0, 0.5F, 0, 0, 0, 1,
+                        -48, 50,  0, 24, -32, 0, -50, 16, -1, 0, 0, 0.5F, 0, 0, 0, 1};
+  Tensor t(DType::kFloat32, {2, 4, 4});
+  std::copy(std::begin(both), std::end(both), t.mutable_data<float>());
+  return t;
+}
+
 // What a near miss is, and which node is to blame: the level of this index.
 struct Miss {
   const char* what;
@@ -277,6 +286,33 @@ TEST(ReplaceMsDeformAttn, FindsAllLayersOfTheExample) {
   EXPECT_EQ(before.at("GridSample"), 12);
   EXPECT_FALSE(op_counts(*model).contains("GridSample"));
   EXPECT_EQ(op_counts(*model).at("MSDeformAttn"), 4);
+}
+
+// A camera-to-bird's-eye-view encoder after BEVFormer (tools/models/export_bevformer.py), raw, of
+// both exporters: two layers of temporal attention (two maps of one level) and spatial attention
+// (two cameras, three levels, eight points in each).
+TEST(ReplaceMsDeformAttn, FindsTheAttentionsOfABevEncoder) {
+  const std::filesystem::path source = TENONNX_TEST_SOURCE_DIR;
+  for (const char* name : {"bevformer_ts.onnx", "bevformer_dynamo.onnx"}) {
+    SCOPED_TRACE(name);
+    auto model = Model::load(source / "tests/ms_deform_attn" / name);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const Model before = model->clone();
+    const PassOutcome outcome = run_pass(*model, kPass);
+    EXPECT_THAT(outcome.skipped, IsEmpty()) << outcome.skipped.front().reason;
+    ASSERT_THAT(outcome.sites, SizeIs(4));
+    EXPECT_EQ(op_counts(before).at("GridSample"), 8);
+    EXPECT_FALSE(op_counts(*model).contains("GridSample"));
+    EXPECT_THAT(outcome.sites[0].what, HasSubstr("1 level (6x5) of 4 points, 2 heads"));
+    EXPECT_THAT(outcome.sites[1].what,
+                HasSubstr("3 levels (8x12, 4x6, 2x3) of 8, 8, 8 points, 2 heads"));
+    expect_within_noise(before, *model,
+                        {{"previous", ramp({1, 30, 16})},
+                         {"projection", projections()},
+                         {"features_0", ramp({2, 16, 8, 12})},
+                         {"features_1", ramp({2, 16, 4, 6})},
+                         {"features_2", ramp({2, 16, 2, 3})}});
+  }
 }
 
 // Not all shapes of an exported attention can be told without the nodes that compute them; where
