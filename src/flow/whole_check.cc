@@ -21,6 +21,7 @@
 #include "model/graph.h"
 #include "model/selects.h"
 #include "passes/proof_floor.h"
+#include "passes/proof_grids.h"
 #include "passes/proof_inputs.h"
 #include "passes/storage_noise.h"
 
@@ -33,6 +34,12 @@ bool has_selection(const Model& model) {
     found |= std::any_of(graph.node().begin(), graph.node().end(), is_selection);
   });
   return found;
+}
+
+bool has_grid_sample(const Model& model) {
+  const auto& nodes = model.proto().graph().node();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const onnx::NodeProto& node) { return node.op_type() == "GridSample"; });
 }
 
 // Of the rounding errors of an input's values, for the noise floor (proof_inputs.h, disturb).
@@ -203,6 +210,18 @@ class Whole {
       if (!exchanges_rows(was, optimized)) others.push_back(std::move(optimized));
       TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
     }
+    // The rounding of sampling coordinates, of which disturbed inputs show nothing where the grid
+    // does not depend on them.
+    if (overall_verdict(checks) != Verdict::kPass && samples_) {
+      if (graph_grids_ == nullptr) {
+        Model moved = before_.clone();
+        TENONNX_RETURN_IF_ERROR(disturb_grids(moved, kWholeSeed));
+        TENONNX_ASSIGN_OR_RETURN(graph_grids_, executor_->load(moved, load_));
+      }
+      TENONNX_ASSIGN_OR_RETURN(Observation moved, run_whole(*graph_grids_, input.tensors));
+      if (!exchanges_rows(was, moved)) others.push_back(std::move(moved));
+      TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
+    }
     if (overall_verdict(checks) != Verdict::kPass) {
       TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, noisy_graph());
       if (noisy != nullptr) {
@@ -353,12 +372,13 @@ class Whole {
   LoadOptions load_;
   std::unique_ptr<Executor> executor_;
   WholeBefore* started_ = nullptr;  // runs `before` on the first input
-  std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_, graph_noisy_;
+  std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_, graph_noisy_,
+      graph_grids_;
   std::unique_ptr<LoadedGraph> single_before_, single_after_;  // loaded with one thread
   bool knows_noisy_ = false;
   ChainComparison comparison_;
   Substance substance_;  // of the graph before
-  const bool selects_ = has_selection(before_);
+  const bool selects_ = has_selection(before_), samples_ = has_grid_sample(before_);
   std::int64_t unmeasured_ = 0;  // inputs without a noise floor
   std::int64_t differing_ = 0;
   std::string first_, broken_;

@@ -283,5 +283,36 @@ TEST(WholeCheck, ADisturbanceThatExchangesRowsIsNoFloor) {
   EXPECT_THAT(text_of(wrong), AnyOf(HasSubstr("exchange rows"), HasSubstr("behind a selection")));
 }
 
+// A grid of pixels 3, 4, 5, .. along both axes, rounded to float32, is a Slice but for that
+// rounding.
+TEST(WholeCheck, TheRoundingOfAConstantGridIsInTheFloor) {
+  onnx::ModelProto proto = proto_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,8,37,45] x) => (float[1,8,16,22] y) { y = GridSample (x, grid) })");
+  Tensor grid(DType::kFloat32, {1, 16, 22, 2});
+  for (std::int64_t i = 0; i < 16 * 22; ++i) {
+    grid.mutable_data<float>()[2 * i] = static_cast<float>((2.0 * double(i % 22 + 3) + 1) / 45 - 1);
+    grid.mutable_data<float>()[2 * i + 1] =
+        static_cast<float>((2.0 * double(i / 22 + 3) + 1) / 37 - 1);
+  }
+  *proto.mutable_graph()->add_initializer() = to_tensor_proto(grid, "grid");
+  const auto loaded = Model::from_proto(proto);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  const Model& before = *loaded;
+  const auto sliced = [](const std::string& begin) {
+    return model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[1,8,37,45] x) => (float[1,8,16,22] y)
+        <int64[2] begin = {3,)" +
+                           begin + R"(}, int64[2] end = {19,)" +
+                           std::to_string(std::stoi(begin) + 22) + R"(}, int64[2] axes = {2,3}> {
+        y = Slice (x, begin, end, axes)
+      })");
+  };
+  const TensorInputs inputs = random_inputs(before);
+  const WholeCheck whole = check(before, sliced("3"), inputs);
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  const WholeCheck wrong = check(before, sliced("4"), inputs);
+  EXPECT_EQ(wrong.verdict, Verdict::kFail) << text_of(wrong);
+}
+
 }  // namespace
 }  // namespace tenonnx

@@ -36,7 +36,13 @@ Status disturb_grids(Model& model, std::uint64_t seed) {
   for (const auto& node : original.node())
     if (is_op(node, "GridSample") && node.input_size() > 1) grids.push_back(node.input(1));
   if (grids.empty()) return {};
-  const TensorInfos infos = infer_shapes(model, grids);
+  TensorInfos infos = infer_shapes(model, grids);
+  // Stored grids, which are rounded like any other.
+  for (const auto& stored : original.initializer())
+    if (stored.data_type() == onnx::TensorProto::FLOAT)
+      infos.try_emplace(stored.name(),
+                        TensorInfo{stored.name(), DType::kFloat32,
+                                   Shape(stored.dims().begin(), stored.dims().end())});
   UniqueNames names(model.proto());
   onnx::GraphProto& graph = *model.mutable_proto().mutable_graph();
   std::vector<onnx::NodeProto> nodes;
