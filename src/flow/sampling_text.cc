@@ -30,7 +30,9 @@ std::string table_of(const SamplingProof& proof, std::string_view indent) {
     const bool read = one.tap_sets > 0;
     rows.push_back({spell_size(level.size), fmt::format("{}", one.made.points),
                     fmt::format("{}", one.real.points),
-                    read ? fmt::format("{}", one.taps.wrong) : "-",
+                    read                 ? fmt::format("{}", one.taps.wrong)
+                    : one.taps_with >= 0 ? "as above"
+                                         : "-",
                     read ? fmt::format("{}", one.taps.taps) : "",
                     read ? fmt::format("{:.3g}", one.taps.index_difference) : "",
                     fmt::format("{:.2g}", level.rounding(DType::kFloat16)),

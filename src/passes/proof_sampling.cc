@@ -80,6 +80,7 @@ Status SamplingRegion::prepare() {
   TENONNX_ASSIGN_OR_RETURN(const TensorMap tensors, run_probe(values_));
   levels_ = sampled_levels(before_, nodes_, tensors, notes_);
   TENONNX_RETURN_IF_ERROR(find_level_maps());
+  find_images();
   make_coordinates();
   return {};
 }
@@ -157,6 +158,25 @@ Status SamplingRegion::find_level_maps() {
   return {};
 }
 
+void SamplingRegion::find_images() {
+  const auto source = [&](std::size_t l, std::int64_t pixel) {
+    return maps_[l].value.from[static_cast<std::size_t>(pixel)];
+  };
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    image_.push_back(l);
+    for (std::size_t k = 0; k < l && !maps_[l].value_input.empty(); ++k) {
+      if (maps_[k].value_input != maps_[l].value_input || levels_[k].size != levels_[l].size ||
+          levels_[k].mode != levels_[l].mode ||
+          levels_[k].pixels.size() != levels_[l].pixels.size() || levels_[l].pixels.empty() ||
+          source(k, levels_[k].pixels.front()) != source(l, levels_[l].pixels.front()) ||
+          source(k, levels_[k].pixels.back()) != source(l, levels_[l].pixels.back()))
+        continue;
+      image_[l] = k;
+      break;
+    }
+  }
+}
+
 void SamplingRegion::make_coordinates() {
   std::int64_t fewest = 0;
   std::int64_t rounds = 1;
@@ -179,28 +199,47 @@ void SamplingRegion::make_coordinates() {
   for (const auto& [name, tensor] : values_)
     if (!value_inputs.contains(name)) others.insert(name);
   const TensorMap filled = make_inputs(MadeCase::kNormal, values_, others, seed_);
-  for (const SamplingCase made : kSamplingCases) {
-    std::vector<std::vector<double>> points;
+  std::array<std::vector<std::vector<double>>, kSamplingCases.size()> points;  // of each level
+  for (std::size_t c = 0; c < kSamplingCases.size(); ++c)
     for (const SampledLevel& level : levels_)
-      points.push_back(made_points(made, level.size,
-                                   static_cast<std::int64_t>(level.points.size()) * rounds,
-                                   seed_ + points.size()));
-    for (std::int64_t round = 0; round < rounds; ++round) {
-      CoordinateFill fill(filled);
-      for (std::size_t turn = 0; turn < levels_.size(); ++turn) {
-        const std::size_t l = (turn + static_cast<std::size_t>(round)) % levels_.size();
-        const SampledLevel& level = levels_[l];
-        const std::size_t axes = level.size.size();
-        if (maps_[l].coordinate_input.empty()) continue;
-        for (std::size_t p = 0; p < level.points.size(); ++p) {
-          const std::size_t k = static_cast<std::size_t>(round) * level.points.size() + p;
-          fill.put(level, maps_[l].coordinates, maps_[l].coordinate_input, p,
-                   std::span(points[l]).subspan(k * axes, axes));
-        }
+      points[c].push_back(made_points(kSamplingCases[c], level.size,
+                                      static_cast<std::int64_t>(level.points.size()) * rounds,
+                                      seed_ + points[c].size()));
+  // `at`: of a level's point p the case, and the number of that case's point.
+  const auto filled_with = [&](std::int64_t round, const auto& at) {
+    CoordinateFill fill(filled);
+    for (std::size_t turn = 0; turn < levels_.size(); ++turn) {
+      const std::size_t l = (turn + static_cast<std::size_t>(round)) % levels_.size();
+      const SampledLevel& level = levels_[l];
+      const std::size_t axes = level.size.size();
+      if (maps_[l].coordinate_input.empty()) continue;
+      for (std::size_t p = 0; p < level.points.size(); ++p) {
+        const auto [c, k] = at(level, p);
+        fill.put(level, maps_[l].coordinates, maps_[l].coordinate_input, p,
+                 std::span(points[c][l]).subspan(k * axes, axes));
       }
-      made_.push_back({std::string(to_string(made)), made, fill.take()});
+    }
+    return fill.take();
+  };
+  for (std::size_t c = 0; c < kSamplingCases.size(); ++c) {
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      const auto at = [&](const SampledLevel& level, std::size_t p) {
+        return std::pair(c, static_cast<std::size_t>(round) * level.points.size() + p);
+      };
+      made_.push_back(
+          {std::string(to_string(kSamplingCases[c])), kSamplingCases[c], filled_with(round, at)});
     }
   }
+  // Where a tie or a point far outside is judged by itself, the sets stay apart.
+  const bool apart = std::any_of(levels_.begin(), levels_.end(), [](const SampledLevel& level) {
+    return level.mode == "nearest" || level.padding == "reflection";
+  });
+  constexpr auto kCases = static_cast<std::int64_t>(kSamplingCases.size());
+  if (rounds > 1 || fewest < kCases * kDistinctPoints || apart) return;
+  mixed_ = {"points of every case", SamplingCase::kInside,
+            filled_with(0, [](const SampledLevel&, std::size_t p) {
+              return std::pair(p % kSamplingCases.size(), p / kSamplingCases.size());
+            })};
 }
 
 CoordinateFill::CoordinateFill(const TensorMap& values) : values_(values) {}

@@ -34,6 +34,8 @@ struct SampledLevelProof {
   PointKinds made, real;  // of the coordinates that were made, of the first real input
   TapCount taps;          // over all of both
   int tap_sets = 0;       // sets of coordinates that the taps were read off at
+  // Of several that sample one image the taps are counted together, with the first: its number.
+  int taps_with = -1;
 };
 
 // The first point at which a tap is wrong.
@@ -112,11 +114,15 @@ class SamplingRegion {
   Result<TensorMap> run_probe(const TensorMap& inputs);
   Result<std::vector<Tensor>> run(RegionForm form, const TensorMap& inputs);
   Status find_level_maps();
+  void find_images();
   void make_coordinates();
   void count_points(const TensorMap& inputs, bool made, SamplingProof& proof);
   void add_errors(const TensorMap& inputs, bool made, SamplingProof& proof);
   void add_taps(const SamplingInputs& inputs, bool made, PassClass exactness, SamplingProof& proof);
-  void find_break(const SamplingInputs& inputs, bool made, std::size_t level, SamplingProof& proof);
+  void find_break(const SamplingInputs& inputs, bool made, std::size_t image, SamplingProof& proof);
+  // False where nothing is wrong with the points of this level alone.
+  bool find_break_of(const SamplingInputs& inputs, bool made, std::size_t level,
+                     SamplingProof& proof);
   void add_costs(SamplingProof& proof);
   TapCount taps_of(std::size_t level, const TensorMap& inputs);
 
@@ -134,7 +140,9 @@ class SamplingRegion {
   std::unique_ptr<RegionSessions> sessions_, probe_sessions_;
   std::vector<SampledLevel> levels_;
   std::vector<LevelMaps> maps_;
+  std::vector<std::size_t> image_;  // of each level: the first level that samples the same image
   std::vector<SamplingInputs> made_;
+  std::optional<SamplingInputs> mixed_;  // all cases in one set, where there are points enough
   std::vector<std::string> notes_;
   std::optional<Check> failure_;
   const SamplingInputs* failing_ = nullptr;

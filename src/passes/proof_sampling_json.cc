@@ -48,6 +48,7 @@ Json to_json(const SamplingProof& proof) {
                       {"taps", read ? Json(one.taps.taps) : Json()},
                       {"wrong_taps", read ? Json(one.taps.wrong) : Json()},
                       {"index_difference", read ? json_number(one.taps.index_difference) : Json()},
+                      {"taps_with", one.taps_with < 0 ? Json() : Json(one.taps_with)},
                       {"problem", one.taps.problem}});
   }
   Json breaks;

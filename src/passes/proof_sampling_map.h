@@ -33,8 +33,9 @@ struct ElementMap {
 // Values for the inputs of the region -> all of `targets`.
 using RunTargets = std::function<Result<TensorMap>(const TensorMap& inputs)>;
 
-// The maps of all targets from `input`, which is floating; the other inputs keep `values`. An
-// element that depends on more than one element of the input, or not linearly, has no source.
+// The maps of all targets, each named once, from `input`, which is floating; the other inputs keep
+// `values`. An element that depends on more than one element of the input, or not linearly, has no
+// source.
 Result<std::map<std::string, ElementMap>> find_maps(const RunTargets& run, const TensorMap& values,
                                                     const std::string& input,
                                                     const std::vector<std::string>& targets);

@@ -87,8 +87,12 @@ TapCount SamplingRegion::taps_of(std::size_t level, const TensorMap& inputs) {
 void SamplingRegion::add_taps(const SamplingInputs& inputs, bool made, PassClass exactness,
                               SamplingProof& proof) {
   for (std::size_t l = 0; l < levels_.size(); ++l) {
-    if (maps_[l].value_input.empty()) continue;
     SampledLevelProof& level = proof.levels[l];
+    if (maps_[l].value_input.empty()) continue;
+    if (image_[l] != l) {
+      level.taps_with = static_cast<int>(image_[l]);
+      continue;
+    }
     const TapCount found = taps_of(l, inputs.values);
     if (!found.problem.empty()) {
       if (level.taps.problem.empty())
@@ -111,15 +115,21 @@ void SamplingRegion::add_taps(const SamplingInputs& inputs, bool made, PassClass
   }
 }
 
-// The first point with which a tap is wrong, the points before it being as they are and those
-// after it where nothing is wrong: far outside, or in the middle.
-void SamplingRegion::find_break(const SamplingInputs& inputs, bool made, std::size_t level,
+void SamplingRegion::find_break(const SamplingInputs& inputs, bool made, std::size_t image,
                                 SamplingProof& proof) {
+  for (std::size_t l = image; l < levels_.size(); ++l)
+    if (image_[l] == image && find_break_of(inputs, made, l, proof)) return;
+}
+
+// The first point with which a tap is wrong, the points before it being as they are and those
+// after it, and those of all other levels, where nothing is wrong: far outside, or in the middle.
+bool SamplingRegion::find_break_of(const SamplingInputs& inputs, bool made, std::size_t level,
+                                   SamplingProof& proof) {
   const SampledLevel& one = levels_[level];
   const LevelMaps& maps = maps_[level];
-  if (maps.coordinate_input.empty() || one.points.empty()) return;
+  if (maps.coordinate_input.empty() || one.points.empty()) return false;
   const auto tensors = run_probe(inputs.values);
-  if (!tensors.ok() || !tensors->contains(one.coordinates)) return;
+  if (!tensors.ok() || !tensors->contains(one.coordinates)) return false;
   const std::vector<double> grid = to_doubles(tensors->at(one.coordinates));
   const auto aside = [&](const SampledLevel& of, bool far) {
     std::vector<double> pixel;
@@ -145,6 +155,7 @@ void SamplingRegion::find_break(const SamplingInputs& inputs, bool made, std::si
   std::size_t first = 0;  // where no place is right, every point breaks
   for (const bool far : {true, false}) {
     if (wrong(0, far)) continue;
+    if (!wrong(one.points.size(), far)) return false;
     std::size_t right = 0, beyond = one.points.size();  // right: nothing is wrong with so many
     while (beyond - right > 1) {
       const std::size_t middle = right + (beyond - right) / 2;
@@ -159,11 +170,12 @@ void SamplingRegion::find_break(const SamplingInputs& inputs, bool made, std::si
   found.where = made ? inputs.name + " (made)" : inputs.name;
   for (std::size_t a = 0; a < one.size.size(); ++a) {
     const auto at = static_cast<std::size_t>(one.points[first]) + a;
-    if (at >= grid.size()) return;
+    if (at >= grid.size()) return false;
     found.grid.push_back(one.scale * grid[at] + one.offset);
     found.pixel.push_back(one.to_pixel(grid[at], a));
   }
   proof.breaks = std::move(found);
+  return true;
 }
 
 void SamplingRegion::add_costs(SamplingProof& proof) {
@@ -212,8 +224,9 @@ Result<SamplingProof> SamplingRegion::report(PassClass exactness) {
   for (const SamplingInputs& inputs : made_) {
     count_points(inputs.values, true, proof);
     add_errors(inputs.values, true, proof);
-    add_taps(inputs, true, exactness, proof);
+    if (!mixed_) add_taps(inputs, true, exactness, proof);
   }
+  if (mixed_) add_taps(*mixed_, true, exactness, proof);
   count_points(values_, false, proof);
   add_errors(values_, false, proof);
   add_taps(real_, false, exactness, proof);

@@ -155,11 +155,15 @@ std::vector<int> sampling_nodes(const Model& model, std::span<const int> nodes) 
 
 std::vector<std::string> sampling_tensors(const Model& model, std::span<const int> sampling) {
   std::vector<std::string> out;
+  // Layers share their values.
+  const auto add = [&](const std::string& name) {
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  };
   for (const int i : sampling) {
     const auto& node = model.proto().graph().node(i);
-    out.push_back(node.input(0));
-    out.push_back(node.input(1));
-    if (is_deform_attn(node) && has_input(node, 4)) out.push_back(node.input(4));
+    add(node.input(0));
+    add(node.input(1));
+    if (is_deform_attn(node) && has_input(node, 4)) add(node.input(4));
   }
   return out;
 }

@@ -50,7 +50,7 @@ bool is_sampling(const onnx::NodeProto& node);
 
 // Nodes of the main graph among `nodes` that sample.
 std::vector<int> sampling_nodes(const Model& model, std::span<const int> nodes);
-// The tensors that sampled_levels() wants: values and coordinates.
+// The tensors that sampled_levels() wants, each once: values and coordinates.
 std::vector<std::string> sampling_tensors(const Model& model, std::span<const int> sampling);
 // `tensors`: what sampling_tensors() names. A node that cannot be read is left out, with a reason
 // in `notes`.

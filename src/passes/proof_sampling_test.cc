@@ -147,6 +147,20 @@ TEST(ElementMap, FollowsMovesAndLinearSteps) {
   EXPECT_EQ(of_mean->at("y").mapped, 0);
 }
 
+// As many elements as the values of a detector at 640 x 640 have.
+TEST(ElementMap, TellsManyElementsApart) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,8400,192] x) => (float[8,24,8400] y) <int64[4] s = {1,8400,8,24}, int64[3] t = {8,24,8400}> {
+      a = Reshape (x, s)
+      b = Transpose <perm = [0, 2, 3, 1]> (a)
+      y = Reshape (b, t)
+    })");
+  const auto maps = find_maps(runs(model), {{"x", ramp({1, 8400, 192})}}, "x", {"y"});
+  ASSERT_TRUE(maps.ok()) << maps.status().message();
+  EXPECT_TRUE(maps->at("y").moves());
+  EXPECT_EQ(maps->at("y").from[8400], 1);
+}
+
 TEST(ElementMap, HasNoSourceBehindWhatIsNotLinear) {
   for (const char* op : {"Sigmoid (x)", "Clip (x, low, high)", "Mul (x, x)", "Relu (x)"}) {
     const Model model = model_from_text(fmt::format(
