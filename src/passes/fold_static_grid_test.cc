@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "passes/fusion_test_support.h"
 #include "passes/grid_sample_test_support.h"
 #include "passes/static_grid_test_support.h"
@@ -132,6 +134,55 @@ TEST(FoldStaticGrid, AffineGridAndOtherComputedGrids) {
   const TensorMap out = run_on_cpu(model, inputs);
   EXPECT_EQ(different_bits(own.at("y"), out.at("y")), 0);
   EXPECT_EQ(different_bits(own.at("z"), out.at("z")), 0);
+}
+
+// c = points * R^T + t; u, v = c.xy / c.z; grid = (u, v) * scale + shift: a camera in the graph.
+TEST(FoldStaticGrid, AProjectionWithStoredMatrices) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,4,6,8] value) => (float[1,4,2,3] y)
+      <float[6,3] points = {4,1,0, 4,0,0, 4,-1,0, 9,2,0, 9,0,0, 9,-2,0},
+       float[3,3] turn = {0,0,1, -1,0,0, 0,-1,0}, float[3] t = {0, 1.5, 0},
+       int64[2] parts = {2,1}, float[2] scale = {1.6, 1.9}, float[2] shift = {0.01, -0.2},
+       int64[4] shape = {1,2,3,2}> {
+      turned = MatMul (points, turn)
+      camera = Add (turned, t)
+      xy, z = Split <axis = 1> (camera, parts)
+      image = Div (xy, z)
+      scaled = Mul (image, scale)
+      flat = Add (scaled, shift)
+      grid = Reshape (flat, shape)
+      y = GridSample (value, grid)
+    })");
+  const TensorMap inputs = {{"value", ramp({1, 4, 6, 8})}};
+  const Tensor own = run_on_cpu(model, inputs).at("y");
+  const PassOutcome outcome = run_pass(model, kPass);
+  ASSERT_EQ(outcome.applied, 1) << first_reason(outcome);
+  EXPECT_EQ(op_counts(model).count("Div"), 0U);
+  EXPECT_EQ(different_bits(own, run_on_cpu(model, inputs).at("y")), 0);
+}
+
+TEST(FoldStaticGrid, SizesFromOnePixelOn) {
+  std::mt19937 random(11);
+  const auto below = [&](int most) {
+    return static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
+  };
+  for (int k = 0; k < 120; ++k) {
+    GridSampleCase c;
+    c.batch = 1 + below(3), c.channels = 1 + below(5);
+    c.height = 1 + below(6), c.width = 1 + below(6);
+    c.out_height = 1 + below(9), c.out_width = 1 + below(9);
+    c.padding = below(2) == 0 ? "zeros" : "border";
+    c.align_corners = below(2) == 0;
+    SCOPED_TRACE(c.text());
+    const Tensor grid = probe_grid(c, below(2) == 0);
+    Model model = stored_grid_model(c, grid);
+    const TensorMap inputs = {{"value", ramp(c.value_shape())}};
+    const char* form = below(2) == 0 ? "rows" : "operator";
+    ASSERT_EQ(run_pass(model, kPass, {{"form", form}}).applied, 1);
+    EXPECT_LE(largest_difference(reference_of(c, inputs.at("value"), grid),
+                                 run_on_cpu(model, inputs).at("y")),
+              kTolerance);
+  }
 }
 
 TEST(FoldStaticGrid, ImagesMayShareOneGrid) {

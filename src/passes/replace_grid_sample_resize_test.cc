@@ -201,6 +201,29 @@ TEST(ReplaceGridSampleResize, RefusesWithReason) {
   EXPECT_THAT(first_reason(run_pass(model, kPass)), HasSubstr("depends on 'grid'"));
 }
 
+// Whatever is taken for a Resize samples the same; one in ten of these grids is one.
+TEST(ReplaceGridSampleResize, RandomLinesAgreeWithOnnxRuntime) {
+  std::mt19937 random(9);
+  const auto below = [&](int most) {
+    return static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
+  };
+  int resized = 0;
+  for (int k = 0; k < 600; ++k) {
+    GridSampleCase c = sized(2 + below(20), 2 + below(20), 1 + below(20), 1 + below(20));
+    c.padding = below(3) > 0 ? "border" : "zeros";
+    c.align_corners = below(2) == 0;
+    const double dx = double(1 + below(8)) / double(1 + below(4));
+    const double dy = double(1 + below(8)) / double(1 + below(4));
+    const double x0 = double(below(5)) + (below(2) == 0 ? dx / 2 - 0.5 : 0);
+    const double y0 = double(below(5)) + (below(2) == 0 ? dy / 2 - 0.5 : 0);
+    SCOPED_TRACE(c.text() + fmt::format(" {} + {} j, {} + {} i", x0, dx, y0, dy));
+    const Replaced made = run(c, line_grid(c, x0, dx, y0, dy), "resize");
+    resized += made.outcome.applied;
+    EXPECT_LE(made.difference, kTolerance);
+  }
+  EXPECT_GT(resized, 40);
+}
+
 TEST(GridLines, RandomResizesAreFound) {
   std::mt19937 random(5);
   const auto below = [&](std::int64_t most) {
