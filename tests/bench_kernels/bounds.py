@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-QUERY_BLOCK = 4  # kBlock of ms_deform_attn.cc
+QUERY_BLOCK = 1
 
 
 class Library:
