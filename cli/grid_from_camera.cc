@@ -13,7 +13,7 @@ namespace {
 // "A<mark>B" as two numbers; CLI11 prints what is returned.
 template <typename T>
 std::string two_numbers(const std::string& text, char mark, T& a, T& b, const char* form) {
-  const std::string wrong = "'" + text + "' is not of the form " + form;
+  std::string wrong = "'" + text + "' is not of the form " + form;
   const auto at = text.find(mark, 1);
   if (at == std::string::npos) return wrong;
   const char* const begin = text.data();

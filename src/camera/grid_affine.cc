@@ -12,8 +12,15 @@ namespace {
 constexpr double kMiddle = (kBlockSide - 1) / 2.0;
 constexpr int kMostBits = 15;
 
-double column(const BlockPoint& p) { return static_cast<double>(p.inside % kBlockSide) - kMiddle; }
-double row(const BlockPoint& p) { return static_cast<double>(p.inside / kBlockSide) - kMiddle; }
+// From the middle of the block.
+double column(const BlockPoint& p) {
+  const std::int64_t x = p.inside % kBlockSide;
+  return static_cast<double>(x) - kMiddle;
+}
+double row(const BlockPoint& p) {
+  const std::int64_t y = p.inside / kBlockSide;
+  return static_cast<double>(y) - kMiddle;
+}
 
 struct Plane {
   double a = 0, b = 0, c = 0;

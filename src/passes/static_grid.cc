@@ -122,8 +122,8 @@ StaticTaps static_taps(const GridSampleNode& site, const Tensor& grid) {
   return made;
 }
 
-onnx::NodeProto static_sample_node(const GridSampleNode& site, std::vector<std::string> inputs,
-                                   std::string_view form) {
+onnx::NodeProto static_sample_node(const GridSampleNode& site,
+                                   const std::vector<std::string>& inputs, std::string_view form) {
   onnx::NodeProto node = make_node("StaticSample", inputs, {site.output});
   node.set_domain(kOpsDomain);
   set_attribute(node, "form", form);

@@ -53,8 +53,8 @@ struct StaticTaps {
 StaticTaps static_taps(const GridSampleNode& site, const Tensor& grid);
 
 // tenonnx.StaticSample in the place of a GridSample. `inputs`: the value and the grid's tensors.
-onnx::NodeProto static_sample_node(const GridSampleNode& site, std::vector<std::string> inputs,
-                                   std::string_view form);
+onnx::NodeProto static_sample_node(const GridSampleNode& site,
+                                   const std::vector<std::string>& inputs, std::string_view form);
 // What the model needs so that others know the type of what a StaticSample makes: the import of the
 // domain, and value_info, as inference knows nothing of the domain. After Rewriter::finish().
 void declare_static_samples(Model& model, const std::vector<GridSampleNode>& sites);
