@@ -60,6 +60,8 @@ SamplingRegion::SamplingRegion(const Executor& executor, int threads, std::uint6
 
 Status SamplingRegion::prepare() {
   real_ = {"real input", SamplingCase::kInside, values_};
+  sessions_ = std::make_unique<RegionSessions>(executor_, threads_, seed_, before_, after_,
+                                               std::vector<const ChangedRegion*>{&region_});
   if (region_.before.size() > kMostNodes) {
     notes_.push_back(
         fmt::format("no coordinates were made: the region had {} nodes", region_.before.size()));
@@ -73,8 +75,6 @@ Status SamplingRegion::prepare() {
                                    [&](const RegionTensor& one) { return one.before == name; });
     if (!given) probe_.outputs.push_back({name, name, true, false});
   }
-  sessions_ = std::make_unique<RegionSessions>(executor_, threads_, seed_, before_, after_,
-                                               std::vector<const ChangedRegion*>{&region_});
   probe_sessions_ = std::make_unique<RegionSessions>(executor_, threads_, seed_, before_, after_,
                                                      std::vector<const ChangedRegion*>{&probe_});
   TENONNX_ASSIGN_OR_RETURN(const TensorMap tensors, run_probe(values_));
