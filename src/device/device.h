@@ -89,7 +89,9 @@ struct Device {
   std::string description;
   std::filesystem::path file;
   Provenance provenance;
-  std::optional<Arithmetic> arithmetic;      // sim:NAME exists where this does
+  std::optional<Arithmetic> arithmetic;  // sim:NAME exists where this does
+  // Bytes that the tensors of what it computes may take at a time; none: not known.
+  std::optional<std::int64_t> memory;
   std::map<std::string, std::string> roles;  // segment name -> executor address: a target has these
   std::vector<OperatorRow> rows;             // in the order of the file
   std::vector<SupportRule> supported;        // provider:simnpu:NAME needs some

@@ -202,8 +202,9 @@ bool is_device_name(std::string_view name) {
 }
 
 Result<Device> device_from_json(const JsonReader& reader) {
-  TENONNX_RETURN_IF_ERROR(reader.only({"schema_version", "name", "title", "description", "source",
-                                       "checked", "arithmetic", "roles", "rows", "supported"}));
+  TENONNX_RETURN_IF_ERROR(
+      reader.only({"schema_version", "name", "title", "description", "source", "checked",
+                   "arithmetic", "memory", "roles", "rows", "supported"}));
   TENONNX_ASSIGN_OR_RETURN(const JsonReader version_field, reader.at("schema_version"));
   TENONNX_ASSIGN_OR_RETURN(const std::int64_t version, version_field.integer());
   if (version != kDeviceSchemaVersion) {
@@ -225,6 +226,12 @@ Result<Device> device_from_json(const JsonReader& reader) {
   if (reader.has("arithmetic")) {
     TENONNX_ASSIGN_OR_RETURN(const JsonReader section, reader.at("arithmetic"));
     TENONNX_ASSIGN_OR_RETURN(device.arithmetic, arithmetic_of(section));
+  }
+  if (reader.has("memory")) {
+    TENONNX_ASSIGN_OR_RETURN(const JsonReader value, sourced_value(reader, "memory"));
+    TENONNX_ASSIGN_OR_RETURN(const std::int64_t bytes, value.integer());
+    if (bytes < 1) return DataLoss("{}: expected bytes, 1 or more, got {}", value.where(), bytes);
+    device.memory = bytes;
   }
   if (reader.has("roles")) {
     TENONNX_ASSIGN_OR_RETURN(const JsonReader section, reader.at("roles"));

@@ -18,6 +18,7 @@
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
+#include "passes/proof_shares.h"
 #include "passes/region_diff.h"
 #include "passes/region_sessions.h"
 
@@ -71,6 +72,8 @@ class Proof {
     if (pass_.exactness == PassClass::kApproximate) {
       result_.worst = inconclusive_check("another model", "needs the task gate");
       if (data_.count > 0) TENONNX_RETURN_IF_ERROR(describe_sampling());
+      TENONNX_ASSIGN_OR_RETURN(result_.notes,
+                               kept_shares(executor_, threads(), before_, after_, data_));
       return std::move(result_);
     }
     if (pass_.exactness == PassClass::kBounded && !outcome_.bound && !diff_.regions.empty()) {
