@@ -97,7 +97,7 @@ std::string linear(SiteWriter& w, const Options& options, PixelReader& reader, c
 
 std::string nearest(SiteWriter& w, const Options& options, PixelReader& reader, const AxisTaps& x,
                     const AxisTaps& y) {
-  const std::string pixel = reader.read(reader.row(y.index[0]), reader.column(x.index[0]));
+  std::string pixel = reader.read(reader.row(y.index[0]), reader.column(x.index[0]));
   if (x.inside.empty()) return pixel;
   const std::string inside = w.add("And", {x.inside, y.inside});
   if (options.zeros == ZeroForm::kSelect) return w.add("Where", {inside, pixel, w.scalar(0)});

@@ -84,7 +84,7 @@ Result<Options> read_options(const PassOptions& given) {
 struct Int8Value {
   std::string tensor;  // empty: `site.value` has to be quantised
   float scale = 0;
-  std::int64_t zero_point = 0;
+  std::int8_t zero_point = 0;
 };
 
 // What a DequantizeLinear with one scale makes the value of.
@@ -170,8 +170,7 @@ class Replacer {
     if (!r_.begin({i})) return;
     SiteWriter w(r_, i);
     const std::string scale = w.scalar(static_cast<double>(value.scale));
-    const Tensor zero =
-        Tensor::from<std::int8_t>(DType::kInt8, {}, {static_cast<std::int8_t>(value.zero_point)});
+    const Tensor zero = Tensor::from<std::int8_t>(DType::kInt8, {}, {value.zero_point});
     std::string zero_name;
     if (value.tensor.empty() || options_.int8_output) zero_name = w.constant("zero_point", zero);
     const std::string q = value.tensor.empty()
@@ -183,7 +182,7 @@ class Replacer {
     if (!options_.int8_output) node.add_output("");
     node.add_output(sampled);
     set_attribute(node, "value_scale", value.scale);
-    set_attribute(node, "value_zero_point", value.zero_point);
+    set_attribute(node, "value_zero_point", std::int64_t{value.zero_point});
     set_attribute(node, "padding_mode", to_string(site.options.padding));
     set_attribute(node, "align_corners", std::int64_t{site.options.align_corners ? 1 : 0});
     if (options_.int8_output) {
