@@ -33,7 +33,7 @@ class AxisWriter {
   // The coordinate after padding; for nearest, the rounded one.
   std::string padded(const std::string& at) {
     const bool round = options_.mode == GridSampleMode::kNearest;
-    const auto rounded = [&](std::string x) { return round ? w_.add("Round", {x}) : x; };
+    const auto rounded = [&](const std::string& x) { return round ? w_.add("Round", {x}) : x; };
     switch (options_.padding) {
       case GridSamplePadding::kZeros:
         return rounded(between(at, -1, size_, size_));
