@@ -27,6 +27,9 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
         return std::string(text.empty() ? "it names no tensor; leave it out for the default" : "");
       });
   add_preparation_options(app, options->preparation);
+  app.add_flag("--fuse-attention", options->fuse_attention,
+               "Compute deformable attention of segments on the CPU by one operator each, of "
+               "libtenonnx_ops.so, which becomes a part of the package");
   app.add_flag("--force", options->force, "Replace an existing package");
   app.add_flag("--keep-metadata", options->keep_metadata,
                "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");

@@ -9,11 +9,13 @@
 #include "adapters/address.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "base/temporary_directory.h"
 #include "base/wording.h"
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/cuts.h"
 #include "flow/result_text.h"
+#include "ort/ops_library.h"
 
 namespace tenonnx {
 namespace fs = std::filesystem;
@@ -39,19 +41,14 @@ Result<Contract> load_contract(const DeployOptions& options, const Model& model,
   return contract;
 }
 
-Status add_segment(const std::string& name, const Model& model, const Device& device,
-                   const fs::path& directory, bool keep_metadata, Manifest& manifest) {
-  Segment segment;
-  segment.name = name;
-  segment.file = name + ".onnx";
-  TENONNX_ASSIGN_OR_RETURN(segment.executor, device.executor_for(name));
-  segment.inputs = model.inputs();
-  segment.outputs = model.outputs();
+constexpr std::string_view kFuseOffer = "--fuse-attention computes each by one operator";
+
+Status save_segment(const Segment& segment, const Model& model, const fs::path& directory,
+                    bool keep_metadata) {
   SaveOptions save;
   save.keep_metadata = keep_metadata;
-  TENONNX_RETURN_IF_ERROR(model.save(directory / segment.file, save).at("segment '" + name + "'"));
-  manifest.segments.push_back(std::move(segment));
-  return {};
+  if (uses_ops_library(model)) TENONNX_RETURN_IF_ERROR(copy_ops_library(directory));
+  return model.save(directory / segment.file, save).at("segment '" + segment.name + "'");
 }
 
 Result<InputSource> make_inputs(const DeployOptions& options, const Model& model,
@@ -121,16 +118,54 @@ struct Parties {
   const Model& prepared;
   const InputSource& inputs;
   const fs::path& directory;
+  const fs::path& plain;  // for the same segments without fused operators
 };
+
+// Fuses the attention of a segment on the cpu, or says that it can be.
+Status fuse_attention(const DeployOptions& options, const Segment& segment, Model& model,
+                      DeployResult& result) {
+  if (segment.executor != "cpu") return {};
+  const std::vector<std::string> names = {kFusePass};
+  Model fused = model.clone();
+  auto reports = run_passes(fused, names, {});
+  // An opset that the pass does not take: nothing to offer.
+  if (reports.status().code() == StatusCode::kUnsupported) return {};
+  if (!reports.ok()) return reports.status().at("segment '" + segment.name + "'");
+  PassReport& report = reports->front();
+  if (report.outcome.applied == 0) return {};
+  if (!options.fuse_attention) {
+    result.notes.push_back(
+        fmt::format("segment '{}' computes deformable attention by GridSample at {}; {}",
+                    segment.name, counted(report.outcome.sites.size(), "place"), kFuseOffer));
+    return {};
+  }
+  model = std::move(fused);
+  result.passes.push_back(std::move(report));
+  return {};
+}
+
+Status add_segment(const Parties& parties, const std::string& name, Model& model,
+                   DeployResult& result) {
+  Manifest& manifest = result.manifest;
+  Segment segment;
+  segment.name = name;
+  segment.file = name + ".onnx";
+  TENONNX_ASSIGN_OR_RETURN(segment.executor, parties.device.executor_for(name));
+  segment.inputs = model.inputs();
+  segment.outputs = model.outputs();
+  const bool keep = parties.options.keep_metadata;
+  if (parties.options.fuse_attention)
+    TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.plain, keep));
+  TENONNX_RETURN_IF_ERROR(fuse_attention(parties.options, segment, model, result));
+  TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.directory, keep));
+  manifest.segments.push_back(std::move(segment));
+  return {};
+}
 
 // Writes the segments of one cut and proves them. Those of an earlier attempt go.
 Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& result) {
   const DeployOptions& options = parties.options;
   Manifest& manifest = result.manifest;
-  const auto add = [&](const std::string& name, const Model& model) {
-    return add_segment(name, model, parties.device, parties.directory, options.keep_metadata,
-                       manifest);
-  };
   std::optional<CutModel> parts;
   if (!attempt.cut.empty()) {
     auto cut = cut_model(parties.prepared, attempt.cut);
@@ -143,20 +178,24 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   }
   result.cut_origin = attempt.origin;
   TENONNX_RETURN_IF_ERROR(remove_segments(parties.directory));
+  if (!parties.plain.empty()) TENONNX_RETURN_IF_ERROR(remove_segments(parties.plain));
+  std::erase_if(result.passes, [](const PassReport& pass) { return pass.name == kFusePass; });
+  std::erase_if(result.notes, [](const std::string& note) { return note.ends_with(kFuseOffer); });
   manifest.segments.clear();
   manifest.boundaries.clear();
   manifest.contract.cut.clear();
   result.boundaries.clear();
   result.cut_description.clear();
   if (parts) {
-    TENONNX_RETURN_IF_ERROR(add("encoder", parts->encoder));
-    TENONNX_RETURN_IF_ERROR(add("decoder", parts->decoder));
+    TENONNX_RETURN_IF_ERROR(add_segment(parties, "encoder", parts->encoder, result));
+    TENONNX_RETURN_IF_ERROR(add_segment(parties, "decoder", parts->decoder, result));
     result.boundaries = std::move(parts->boundaries);
     std::vector<std::string> names;
     for (const BoundaryTensor& boundary : result.boundaries) names.push_back(boundary.source);
     result.cut_description = describe(describe_named_cut(parties.prepared, names));
   } else {
-    TENONNX_RETURN_IF_ERROR(add("model", parties.prepared));
+    Model whole = parties.prepared.clone();
+    TENONNX_RETURN_IF_ERROR(add_segment(parties, "model", whole, result));
   }
   for (const BoundaryTensor& boundary : result.boundaries) {
     manifest.boundaries.emplace_back(boundary.name, boundary.source);
@@ -166,6 +205,8 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
 
   ProofRequest request;
   request.package = parties.directory;
+  const auto fused = [](const PassReport& pass) { return pass.name == kFusePass; };
+  if (std::any_of(result.passes.begin(), result.passes.end(), fused)) request.plain = parties.plain;
   request.contract = &manifest.contract;
   request.segments = &manifest.segments;
   request.source = &parties.source;
@@ -220,7 +261,11 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   step("cut");
   TENONNX_ASSIGN_OR_RETURN(const CutAttempt first,
                            first_attempt(options.cut, manifest.contract, prepared));
-  const Parties parties{options, device, source, prepared, inputs, staged.path()};
+  std::optional<TemporaryDirectory> plain;
+  if (options.fuse_attention && plain.emplace().path().empty())
+    return Io("no temporary directory can be made; set TMPDIR to a writable directory");
+  const fs::path plain_segments = plain ? plain->path() : fs::path();
+  const Parties parties{options, device, source, prepared, inputs, staged.path(), plain_segments};
   TENONNX_RETURN_IF_ERROR(try_cut(parties, first, result));
   if (!first.named && result.proof.verdict == Verdict::kFail) {
     const FurtherAttempts further = further_attempts(device, prepared);

@@ -36,12 +36,18 @@ struct DeployOptions {
   // and where that fails a gate, the automatic cut and its alternatives, until one does not fail.
   std::string cut;
   Preparation preparation;
+  // Deformable attention of segments on the cpu becomes tenonnx.MSDeformAttn; the library that has
+  // it becomes a part of the package.
+  bool fuse_attention = false;
   bool keep_metadata = false;  // of the exporter, source paths included
   std::size_t random_inputs = 2;
   std::uint64_t seed = 1;
   LoadOptions load;
   Progress progress;
 };
+
+// The pass of DeployOptions::fuse_attention, as manifest.settings["passes"] names it.
+inline constexpr const char* kFusePass = "replace_ms_deform_attn";
 
 // How the notes begin that say what a guessed contract takes for granted.
 inline constexpr std::string_view kGuessed = "contract guessed: ";

@@ -15,6 +15,8 @@
 namespace tenonnx {
 namespace {
 
+constexpr const char *kCutTitle = "cut", *kWholeTitle = "prepared graph";
+
 bool all_on_cpu(const std::vector<Segment>& segments) {
   return std::all_of(segments.begin(), segments.end(),
                      [](const Segment& segment) { return segment.executor == "cpu"; });
@@ -44,7 +46,7 @@ class Prover {
         inputs_(*request.inputs),
         comparison_(gates_for(segments_), computed_order(segments_)),
         cut_(
-            segments_.size() > 1 ? "cut" : "prepared graph", contract_,
+            segments_.size() > 1 ? kCutTitle : kWholeTitle, contract_,
             [this](const ReferenceInput& input) { return whole_disabled(input); },
             [this](const ReferenceInput& input) { return parts_disabled(input); }) {}
 
@@ -76,6 +78,9 @@ class Prover {
   }
 
  private:
+  const std::filesystem::path& plain() const {
+    return request_.plain.empty() ? request_.package : request_.plain;
+  }
   void report(std::string_view step, std::int64_t done, std::int64_t total) const {
     if (request_.progress) request_.progress(step, done, total);
   }
@@ -131,7 +136,7 @@ class Prover {
 
   Result<std::unique_ptr<LoadedSegments>> load_parts(const LoadOptions& options) const {
     TENONNX_ASSIGN_OR_RETURN(LoadedSegments loaded,
-                             LoadedSegments::load(request_.package, segments_, options, "cpu"));
+                             LoadedSegments::load(plain(), segments_, options, "cpu"));
     return std::make_unique<LoadedSegments>(std::move(loaded));
   }
 
@@ -170,6 +175,7 @@ class Prover {
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
     if (!decoded.ok()) parts_observation_.detections.clear();
+    if (!request_.graph_level) return true;
     TENONNX_RETURN_IF_ERROR(cut_.add(input, reference, parts_observation_));
     proof_.cut_is_right = cut_.verdict() != Verdict::kFail;
     return proof_.cut_is_right;
@@ -178,7 +184,7 @@ class Prover {
   Result<bool> chain_level(const ReferenceInput& input, const Observation& whole,
                            std::vector<std::string>& unlabelled) {
     Observation candidate;
-    if (request_.source != nullptr && all_on_cpu(segments_)) {
+    if (request_.source != nullptr && request_.plain.empty() && all_on_cpu(segments_)) {
       candidate = parts_observation_;  // the same files in the same kind of session
     } else {
       if (chain_ == nullptr && !load_chain()) return false;
@@ -278,7 +284,7 @@ class Prover {
   }
 
   Status finish() {
-    if (request_.source != nullptr) {
+    if (request_.source != nullptr && request_.graph_level) {
       proof_.checks = cut_.checks();
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
@@ -356,6 +362,11 @@ class Prover {
 
 TaskGates gates_for(const std::vector<Segment>& segments) {
   return all_on_cpu(segments) ? TaskGates::cpu_reexport() : TaskGates::heterogeneous();
+}
+
+bool is_graph_level(const Check& check) {
+  return check.name.starts_with(std::string(kCutTitle) + ": ") ||
+         check.name.starts_with(std::string(kWholeTitle) + ": ");
 }
 
 std::string size_order_check_name(const Contract& contract) {

@@ -25,6 +25,11 @@ namespace tenonnx {
 
 struct ProofRequest {
   std::filesystem::path package;  // where the segments' files lie
+  // Where the same segments lie without what changes roundings (DeployOptions::fuse_attention): the
+  // graph level, which wants every bit, takes these. Empty: those of the package.
+  std::filesystem::path plain;
+  // False where those are not at hand: no graph level then.
+  bool graph_level = true;
   const Contract* contract = nullptr;
   const std::vector<Segment>* segments = nullptr;
   // The whole model, as it was given; or what it detected, where it is not at hand. One of the two.
@@ -65,6 +70,9 @@ Result<Proof> prove(const ProofRequest& request);
 
 // cpu_reexport where every segment runs on the cpu, else heterogeneous.
 TaskGates gates_for(const std::vector<Segment>& segments);
+
+// The checks of the graph level among a package's.
+bool is_graph_level(const Check& check);
 
 // Name of the check that says that the order of the size could not be proved. Only the source model
 // can tell: without it the check is to be carried over from the deploy.

@@ -10,6 +10,7 @@
 #include "adapters/provider_refusal.h"
 #include "base/status.h"
 #include "base/wording.h"
+#include "ort/ops_library.h"
 #include "pipeline/decode.h"
 
 namespace tenonnx {
@@ -60,6 +61,7 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
     if (!made.ok()) return made.status().at(where);
     auto model = Model::load(path);
     if (!model.ok()) return model.status().at(where);
+    TENONNX_RETURN_IF_ERROR(check_ops_library(package, *model).at(where));
     // A node of a device's segment that silently ran on the cpu would be proved there, not here.
     LoadOptions own = options;
     own.disable_fallback = address != "cpu";

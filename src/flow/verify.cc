@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "base/npy.h"
@@ -109,6 +110,29 @@ Status carry_over_size_order(const Manifest& manifest, Proof& proof) {
   return {};
 }
 
+// Whether the deploy fused attention: what its graph level compared is not in the package.
+bool fused_attention(const Manifest& manifest) {
+  const auto passes = manifest.settings.find("passes");
+  if (passes == manifest.settings.end() || !passes->is_array()) return false;
+  return std::any_of(passes->begin(), passes->end(), [](const Json& pass) {
+    return pass.is_object() && pass.contains("name") && pass.at("name") == kFusePass;
+  });
+}
+
+Status keep_graph_level(const Manifest& manifest, VerifyResult& result) {
+  TENONNX_ASSIGN_OR_RETURN(const auto recorded,
+                           checks_from_json(JsonReader(manifest.checks, "manifest.json: /checks")));
+  std::vector<Check> checks;
+  std::copy_if(recorded.begin(), recorded.end(), std::back_inserter(checks), is_graph_level);
+  Proof& proof = result.proof;
+  proof.checks.insert(proof.checks.begin(), checks.begin(), checks.end());
+  proof.verdict = overall_verdict(proof.checks);
+  result.notes.push_back(
+      "the graph level is the deploy's: it compares the segments before their attention was fused, "
+      "which the package does not hold");
+  return {};
+}
+
 Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   const Manifest& manifest = result.manifest;
   TENONNX_ASSIGN_OR_RETURN(
@@ -144,7 +168,10 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
                              read_detections(options.package / "evidence" / "detections.json"));
     request.evidence = &evidence;
   }
+  request.graph_level = !fused_attention(manifest);
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
+  if (request.source != nullptr && !request.graph_level)
+    TENONNX_RETURN_IF_ERROR(keep_graph_level(manifest, result));
   if (request.source == nullptr)
     TENONNX_RETURN_IF_ERROR(carry_over_size_order(manifest, result.proof));
   result.ran_gates = true;

@@ -10,6 +10,7 @@
 #include "adapters/address.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "ort/ops_library.h"
 #include "pipeline/versions.h"
 
 namespace tenonnx {
@@ -66,6 +67,7 @@ Result<std::unique_ptr<LoadedGraph>> load_segment(const std::filesystem::path& p
     TENONNX_RETURN_IF_ERROR(check_versions(manifest.versions, executor->versions(), segment.name));
   TENONNX_ASSIGN_OR_RETURN(const auto path, resolve_inside(package, segment.file));
   TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(path));
+  TENONNX_RETURN_IF_ERROR(check_ops_library(package, model));
   LoadOptions load = options.load;
   TENONNX_ASSIGN_OR_RETURN(load.optimization, optimization_of(manifest));
   load.disable_fallback = segment.executor != "cpu";
