@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/status.h"
 #include "passes/movement.h"
 
 namespace tenonnx {
@@ -211,6 +212,34 @@ GridForms grid_forms(const Rewriter& r, const std::string& grid, std::int64_t ba
 }
 
 }  // namespace
+
+std::string unsuitable(const Rewriter& r, int grid_sample) {
+  const onnx::NodeProto& node = r.node(grid_sample);
+  const std::string mode = attribute_or(node, "mode", "linear");
+  if (mode == "nearest")
+    return "mode is 'nearest': what lies in the middle between two pixels may become the other "
+           "one, as the location is computed in another order";
+  if (mode != "linear" && mode != "bilinear")
+    return fmt::format("mode is '{}', not bilinear", mode);
+  const std::string padding = attribute_or(node, "padding_mode", "zeros");
+  if (padding != "zeros") return fmt::format("padding_mode is '{}', not 'zeros'", padding);
+  if (attribute_or(node, "align_corners", std::int64_t{0}) != 0) return "align_corners is 1, not 0";
+  for (int i = 0; i < 2; ++i) {
+    const auto shape = r.static_shape(node.input(i));
+    if (!shape)
+      return fmt::format(
+          "the shape of '{}' is not known, or not static: run fix_input_shapes and fold_constants "
+          "before",
+          node.input(i));
+    if (shape->size() != 4) return "it samples volumes, not pictures";
+    if (element_count(*shape) < 1) return "it has no elements";
+  }
+  const DType dtype = r.dtype(node.input(0));
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16)
+    return fmt::format("it samples {}; the operator takes float32, float16 and bfloat16",
+                       to_string(dtype));
+  return "";
+}
 
 std::optional<MSDeformOperand> value_operand(const Rewriter& r,
                                              const std::vector<std::string>& inputs,

@@ -14,6 +14,9 @@
 
 namespace tenonnx {
 
+// Why the operator cannot stand for a GridSample: its attributes, shapes or dtype. "" where it can.
+std::string unsuitable(const Rewriter& r, int grid_sample);
+
 // `inputs`: the first input of each level's GridSample, [N, D, H, W].
 std::optional<MSDeformOperand> value_operand(const Rewriter& r,
                                              const std::vector<std::string>& inputs,

@@ -92,43 +92,12 @@ class Follower {
     match_.nodes.push_back(sample);
   }
 
-  bool check_attributes(int sample) {
-    const onnx::NodeProto& node = r_.node(sample);
-    const std::string mode = attribute_or(node, "mode", "linear");
-    if (mode == "nearest")
-      return fail(sample,
-                  "mode is 'nearest': what lies in the middle between two pixels may become the "
-                  "other one, as the location is computed in another order");
-    if (mode != "linear" && mode != "bilinear")
-      return fail(sample, fmt::format("mode is '{}', not bilinear", mode));
-    const std::string padding = attribute_or(node, "padding_mode", "zeros");
-    if (padding != "zeros")
-      return fail(sample, fmt::format("padding_mode is '{}', not 'zeros'", padding));
-    if (attribute_or(node, "align_corners", std::int64_t{0}) != 0)
-      return fail(sample, "align_corners is 1, not 0");
-    return true;
-  }
-
   bool check_levels() {
     for (MSDeformMatch::Level& level : match_.levels) {
-      if (!check_attributes(level.grid_sample)) return false;
+      if (std::string reason = unsuitable(r_, level.grid_sample); !reason.empty())
+        return fail(level.grid_sample, std::move(reason));
       const onnx::NodeProto& node = r_.node(level.grid_sample);
       const auto value = r_.static_shape(node.input(0)), grid = r_.static_shape(node.input(1));
-      for (int i = 0; i < 2; ++i)
-        if (!(i == 0 ? value : grid))
-          return fail(level.grid_sample,
-                      fmt::format("the shape of '{}' is not known, or not static: run "
-                                  "fix_input_shapes and fold_constants before",
-                                  node.input(i)));
-      if (value->size() != 4 || grid->size() != 4)
-        return fail(level.grid_sample, "it samples volumes, not pictures");
-      if (element_count(*value) < 1 || element_count(*grid) < 1)
-        return fail(level.grid_sample, "it has no elements");
-      const DType dtype = r_.dtype(node.input(0));
-      if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16)
-        return fail(level.grid_sample,
-                    fmt::format("it samples {}; the operator takes float32, float16 and bfloat16",
-                                to_string(dtype)));
       if (space_.empty()) space_ = {(*value)[0], (*value)[1], (*grid)[1], 0};
       if (Shape{(*value)[0], (*value)[1], (*grid)[1]} != Shape(space_.begin(), space_.end() - 1))
         return fail(
@@ -197,6 +166,12 @@ class Follower {
                                     out ? to_string(*out) : "an unknown shape", to_string(shape)));
     if (matrix && (side != 1 || !out || out->size() != shape.size() || out->back() != 1))
       return fail(user, "it is not a product of the samples and one column of weights");
+    const DType grid = r_.dtype(r_.node(first_).input(1)), weight = r_.dtype(node.input(side));
+    if (grid != weight)
+      return fail(user,
+                  fmt::format("its weights are {}, the coordinates {}: the operator takes one "
+                              "type for both",
+                              to_string(weight), to_string(grid)));
     const MovementChain chain = movement_chain(r_, node.input(side));
     for (std::size_t k = 0; k < chain.tensors.size(); ++k) {
       auto weights = chain.view(r_, k);

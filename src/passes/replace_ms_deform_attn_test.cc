@@ -265,6 +265,19 @@ TEST(ReplaceMsDeformAttn, SaysWhatOtherSamplingLacks) {
               HasSubstr("joins its samples with 'x', which no GridSample makes"));
 }
 
+TEST(ReplaceMsDeformAttn, CoordinatesAndWeightsAreOfOneType) {
+  Model model = model_from_text(
+      "<ir_version: 9, opset_import: [\"\" : 17]> g (float16[2,3,4,6] v, float[2,5,4,2] l, "
+      "float16[2,1,5,4] w) => (float16[2,3,5] y) <int64[1] last = {-1}> "
+      "{ g = GridSample (v, l) m = Mul (g, w) y = ReduceSum <keepdims = 0> (m, last) }");
+  EXPECT_THAT(only_reason(run_pass(model, kPass)),
+              HasSubstr("its weights are float16, the coordinates float32"));
+  AttentionForm half;
+  half.dtype = DType::kFloat16;
+  Model all = AttentionGraph(half).model();
+  EXPECT_EQ(run_pass(all, kPass).applied, 1);
+}
+
 TEST(ReplaceMsDeformAttn, RefusesShapesThatAreNotKnown) {
   EXPECT_THAT(only_reason(outcome_of(
                   "float[N,3,4,6] v, float[N,5,4,2] l, float[N,1,5,4] w",
