@@ -19,21 +19,7 @@ RunCommand setup_compare(CLI::App& app, const Globals& globals) {
       ->capture_default_str();
   app.add_option("--on", options->on, "Where the candidate runs: an executor address")
       ->capture_default_str();
-  app.add_option("--inputs", options->inputs,
-                 "Input tensors: an .npz with the names of the model's inputs, or a folder of .npz "
-                 "(one input each) or of .npy files");
-  app.add_option("--images", options->images,
-                 "Images instead: a directory, or one file. With neither the inputs are random and "
-                 "the verdict is INCONCLUSIVE at best");
-  app.add_option("--max-images", options->max_images, "Use the first N images only; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--random-inputs", options->random_inputs, "How many, where nothing is given")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--seed", options->seed, "Of the random inputs")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_feed_options(app, *options);
   app.add_option(
          "--tensors", options->tensors,
          "Which tensors: 'all', 'boundary' (cut tensors and outputs, the parts run one after "
@@ -44,9 +30,7 @@ RunCommand setup_compare(CLI::App& app, const Globals& globals) {
   app.add_option("--names", options->names,
                  "The record of names of the passes that made the candidate; by default "
                  "<candidate>.passes.json beside it");
-  app.add_option("--storage", options->storage,
-                 "The type whose rounding is the noise floor: float16, bfloat16 or float32; by "
-                 "default what the executor stores");
+  add_storage_option(app, *options);
   app.add_option("--factor", options->factor, "Limits are so many times the noise floor")
       ->capture_default_str();
   app.add_option("--gate", options->gates,
@@ -55,9 +39,7 @@ RunCommand setup_compare(CLI::App& app, const Globals& globals) {
   app.add_option("--labels", options->labels,
                  "Of --gate map: COCO annotations; by default annotations.json in the directory "
                  "of the images");
-  app.add_option("--memory", options->memory_mib, "MiB of tensors that are held at a time")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  add_memory_option(app, *options);
   app.add_option("--cache", options->cache,
                  "Where figures are kept for --resume, or 'none'; by default below "
                  "~/.cache/tenonnx");

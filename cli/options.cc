@@ -66,4 +66,46 @@ void add_preparation_options(CLI::App& app, Preparation& preparation) {
       "Keep the exporter's constant subgraphs (vendors' compilers reject them)");
 }
 
+void add_feed_options(CLI::App& app, CompareOptions& options) {
+  app.add_option("--inputs", options.inputs,
+                 "Input tensors: an .npz with the names of the model's inputs, or a folder of .npz "
+                 "(one input each) or of .npy files");
+  app.add_option("--images", options.images,
+                 "Images instead: a directory, or one file. With neither the inputs are random and "
+                 "the verdict is INCONCLUSIVE at best");
+  app.add_option("--max-images", options.max_images, "Use the first N images only; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--random-inputs", options.random_inputs, "How many, where nothing is given")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the random inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_storage_option(CLI::App& app, CompareOptions& options) {
+  app.add_option("--storage", options.storage,
+                 "The type whose rounding is the noise floor: float16, bfloat16 or float32; by "
+                 "default what the executor stores");
+}
+
+void add_memory_option(CLI::App& app, CompareOptions& options) {
+  app.add_option("--memory", options.memory_mib, "MiB of tensors that are held at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
+void add_numerics_options(CLI::App& app, CompareOptions& options) {
+  app.add_option("--ref", options.ref, "What is taken as right: an executor address")
+      ->capture_default_str();
+  app.add_option("--on", options.on, "The device that is looked at: an executor address")
+      ->required();
+  add_feed_options(app, options);
+  add_storage_option(app, options);
+  add_memory_option(app, options);
+  add_preparation_options(app, options.preparation);
+  add_thread_options(app, options.load);
+}
+
 }  // namespace tenonnx::cli

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "flow/compare.h"
 #include "flow/prepare.h"
 #include "ort/executor.h"
 #include "tenonnx/pipeline.h"
@@ -25,5 +26,15 @@ void add_image_options(CLI::App& app, std::filesystem::path& images, std::filesy
 void add_input_shape_option(CLI::App& app, std::map<std::string, std::string>& shapes);
 // The same, and --no-fold-constants
 void add_preparation_options(CLI::App& app, Preparation& preparation);
+
+// What is fed to both sides: --inputs, --images, --max-images, --random-inputs, --seed
+void add_feed_options(CLI::App& app, CompareOptions& options);
+// --storage: the type whose rounding is the noise floor
+void add_storage_option(CLI::App& app, CompareOptions& options);
+// --memory
+void add_memory_option(CLI::App& app, CompareOptions& options);
+// What probe, inject and locate have in common: --ref, --on, the above, --storage, --memory,
+// preparation and threads
+void add_numerics_options(CLI::App& app, CompareOptions& options);
 
 }  // namespace tenonnx::cli

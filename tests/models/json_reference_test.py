@@ -116,6 +116,20 @@ class JsonReference(unittest.TestCase):
         compared = [t for t in self.printed["compare"]["tensors"] if t["state"] == "compared"]
         self.assertLessEqual({"name", "ratio", "check", "figures"}, set(compared[0]))
 
+    def test_probe(self):
+        self.call("probe", "probe", MODEL, "--op", "Softmax", "--on", "sim:htp-v73", "--images",
+                  "images", "--max-images", "1")
+        self.compare("probe")
+        output = self.printed["probe"]["pieces"][0]["outputs"][0]
+        self.assertLessEqual({"tensor", "ratio", "distribution", "softmax_sum_error"}, set(output))
+
+    def test_inject(self):
+        self.call("inject", "inject", MODEL, "--at", "/model/model/decoder/layers.0/mlp/Mul_output_0",
+                  "--error", "scale:2", "--images", "images")
+        self.compare("inject", optional=("least_moving_dose",))
+        self.assertEqual([d["dose"] for d in self.printed["inject"]["doses"]], [0.25, 0.5, 1, 2, 4])
+        self.assertIn("moves", self.printed["inject"]["doses"][0]["task"])
+
     def test_placement(self):
         self.call("placement", "placement", MODEL, "--on", "provider:simnpu", "--allow-fallback")
         self.compare("placement")

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "numerics/inject.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/status.h"
+#include "flow/compare_setup.h"
+#include "metrics/tensor_error.h"
+#include "model/extract.h"
+#include "model/graph.h"
+#include "ort/capture.h"
+#include "pipeline/decode.h"
+
+namespace tenonnx {
+namespace {
+
+// All detections, whatever they score: gates choose.
+constexpr float kAll = 0;
+
+class Injector {
+ public:
+  Injector(const InjectOptions& options, CompareSetup& setup, InjectResult& result)
+      : options_(options), setup_(setup), result_(result) {}
+
+  Status run() {
+    TENONNX_ASSIGN_OR_RETURN(error_, parse_error(options_.error));
+    TENONNX_RETURN_IF_ERROR(load());
+    for (const double dose : options_.doses) {
+      if (!std::isfinite(dose) || dose <= 0)
+        return InvalidArgument("a dose is above 0 and finite, got {}", dose);
+      InjectedDose one;
+      one.dose = dose;
+      result_.doses.push_back(one);
+    }
+    std::sort(result_.doses.begin(), result_.doses.end(),
+              [](const auto& a, const auto& b) { return a.dose < b.dose; });
+    for (std::size_t n = 0; n < setup_.inputs.size(); ++n) {
+      if (options_.common.progress) options_.common.progress("inject", n, setup_.inputs.size());
+      TENONNX_RETURN_IF_ERROR(run_input(n));
+    }
+    for (InjectedDose& dose : result_.doses) {
+      if (!result_.has_task) continue;
+      // Whether the sample is large enough for a proof does not matter to a counter-example.
+      for (const Check& check : task_checks(dose.task, TaskGates::heterogeneous()))
+        dose.moves_task |= check.verdict == Verdict::kFail;
+    }
+    return {};
+  }
+
+ private:
+  Status load() {
+    TENONNX_ASSIGN_OR_RETURN(result_.tensor, resolve_tensor(setup_.reference, options_.at));
+    const GraphIndex index(setup_.reference.proto().graph());
+    const Value* value = index.find(result_.tensor);
+    if (value == nullptr || value->is_initializer())
+      return InvalidArgument(
+          "'{}' is a constant of the model: give a tensor that is computed from the inputs",
+          result_.tensor);
+    if (const onnx::NodeProto* node = index.producer(result_.tensor))
+      result_.node = node_label(*node);
+    std::vector<std::string> inputs, outputs, captured;
+    for (const TensorInfo& info : setup_.reference.inputs()) inputs.push_back(info.name);
+    for (const TensorInfo& info : setup_.reference.outputs()) outputs.push_back(info.name);
+    captured = outputs;
+    if (value->is_output)
+      return InvalidArgument("'{}' is an output of the model: nothing follows from it",
+                             result_.tensor);
+    captured.push_back(result_.tensor);
+    LoadOptions exact = options_.common.load;
+    exact.optimization = Optimization::kDisabled;
+    TENONNX_ASSIGN_OR_RETURN(whole_,
+                             load_with_outputs(*setup_.ref, setup_.reference, captured, exact));
+    if (!value->is_input) inputs.push_back(result_.tensor);
+    TENONNX_ASSIGN_OR_RETURN(const Model part, extract(setup_.reference, inputs, outputs));
+    TENONNX_ASSIGN_OR_RETURN(rest_, setup_.ref->load(part, exact));
+    return {};
+  }
+
+  Status run_input(std::size_t n) {
+    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup_.inputs.load(n));
+    TENONNX_ASSIGN_OR_RETURN(TensorMap right, whole_->run(inputs_of(*whole_, input.tensors)));
+    if (const auto fed = input.tensors.find(result_.tensor); fed != input.tensors.end())
+      right.try_emplace(result_.tensor, fed->second);
+    const Tensor& y = right.at(result_.tensor);
+    std::vector<Detection> expected;
+    result_.has_task = setup_.contract_is_declared && !setup_.inputs.is_random() && input.width > 0;
+    if (result_.has_task) {
+      TENONNX_ASSIGN_OR_RETURN(
+          expected, decode_detections(setup_.contract, right, input.width, input.height, kAll));
+    }
+    for (InjectedDose& dose : result_.doses) {
+      TENONNX_ASSIGN_OR_RETURN(const Tensor wrong, with_error(y, error_, result_.tensor, dose.dose,
+                                                              options_.common.seed + n));
+      TENONNX_ASSIGN_OR_RETURN(const TensorError size, compare_tensors(y, wrong));
+      dose.relative_l2 = std::max(dose.relative_l2, size.relative_l2.value_or(0));
+      TensorMap fed = input.tensors;
+      fed.insert_or_assign(result_.tensor, wrong);
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap got, rest_->run(inputs_of(*rest_, fed)));
+      TENONNX_RETURN_IF_ERROR(add_outputs(right, got, dose));
+      if (!result_.has_task) continue;
+      auto detected = decode_detections(setup_.contract, got, input.width, input.height, kAll);
+      if (!detected.ok()) {  // Inf or NaN among them
+        dose.moves_task = true;
+        result_.notes.push_back(fmt::format("dose {}: {}", dose.dose, detected.status().message()));
+        continue;
+      }
+      dose.task.add_image(input.name, expected, *detected);
+      if (n == 0) {
+        dose.top_score = detected->empty() ? 0 : detected->front().score;
+        dose.reference_top_score = expected.empty() ? 0 : expected.front().score;
+      }
+    }
+    return {};
+  }
+
+  Status add_outputs(const TensorMap& right, const TensorMap& got, InjectedDose& dose) const {
+    for (const TensorInfo& info : setup_.reference.outputs()) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorError error,
+                               compare_tensors(right.at(info.name), got.at(info.name)));
+      if (!error.relative_l2) continue;
+      auto found = std::find_if(dose.outputs.begin(), dose.outputs.end(),
+                                [&](const auto& o) { return o.first == info.name; });
+      if (found == dose.outputs.end()) found = dose.outputs.insert(found, {info.name, 0});
+      found->second = std::max(found->second, *error.relative_l2);
+    }
+    return {};
+  }
+
+  const InjectOptions& options_;
+  CompareSetup& setup_;
+  InjectResult& result_;
+  InjectedError error_;
+  std::unique_ptr<LoadedGraph> whole_, rest_;
+};
+
+}  // namespace
+
+std::optional<double> InjectResult::least_moving() const {
+  for (const InjectedDose& dose : doses)
+    if (dose.moves_task) return dose.dose;
+  return std::nullopt;
+}
+
+Result<InjectResult> inject(const InjectOptions& options) {
+  TENONNX_RETURN_IF_ERROR(parse_error(options.error).status());  // before anything is loaded
+  CompareOptions common = options.common;
+  common.on = common.ref;
+  TENONNX_ASSIGN_OR_RETURN(CompareSetup setup, set_up_comparison(common));
+  InjectResult result;
+  result.model = common.reference.filename().string();
+  result.sha256 = setup.source.sha256();
+  result.ref = common.ref;
+  result.inputs = setup.inputs.description();
+  result.random_inputs = setup.inputs.is_random();
+  result.error = options.error;
+  result.notes = setup.notes;
+  TENONNX_RETURN_IF_ERROR(Injector(options, setup, result).run());
+  return result;
+}
+
+}  // namespace tenonnx
