@@ -116,6 +116,27 @@ class WrongPass(unittest.TestCase):
         self.assertIn("wrong_sigmoid was undone", text)
         self.expect_case(self.scratch / "out.onnx.failed/wrong_sigmoid_0")
 
+    def test_wrong_sampling(self):
+        text = self.run_in(self.scratch, WRONG, "rewrite", EXAMPLE, "--pass", "wrong_corners", "-o",
+                           "out.onnx", code=1)
+        self.assertIn("wrong_corners was undone: its proof failed", text)
+        self.assertIn("\nsampling\n  wrong_corners: GridSample '", text)
+        self.assertIn("first point that breaks: pixel (", text)
+        record = json.loads((self.scratch / "out.passes.json").read_text())
+        sampling = record["passes"][0]["proofs"][0]["sampling"]
+        self.assertEqual(len(sampling), 1)
+        level = sampling[0]["levels"][0]
+        self.assertGreater(level["wrong_taps"], 0)
+        self.assertLessEqual(level["wrong_taps"], level["taps"])
+        self.assertGreater(level["index_difference"], 0)
+        self.assertEqual(len(sampling[0]["first_break"]["pixel"]), 2)
+        for kind in ("centre", "corner", "border", "tie", "outside_less", "outside_more", "far"):
+            self.assertGreater(level["made"][kind], 0, kind)
+        # 1/2 of a step of 2^-11, in pixels of half the width.
+        self.assertAlmostEqual(level["grid_rounding_pixels"]["float16"],
+                               max(level["size"]) / 2 / 4096)
+        self.expect_case(self.scratch / "out.onnx.failed/wrong_corners_0")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], "-v"])
