@@ -94,8 +94,9 @@ struct RoundOp : kernels::OpBase<RoundOp<T>, RoundKernel<T>> {
   ONNXTensorElementDataType GetInputType(std::size_t) const { return kernels::element_type<T>(); }
   std::size_t GetOutputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetOutputType(std::size_t) const { return kernels::element_type<T>(); }
-  static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
-    return context.SetOutputShape(0, context.GetInputShape(0)).release();
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
+                                   ONNXTensorElementDataType type) {
+    return context.SetOutputShape(0, context.GetInputShape(0), type).release();
   }
 };
 

@@ -8,6 +8,7 @@
 #include <onnxruntime_cxx_api.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -49,11 +50,21 @@ constexpr ONNXTensorElementDataType element_type() {
   throw Ort::Exception("tenonnx " + std::string(op) + ": " + what, ORT_INVALID_ARGUMENT);
 }
 
+// ONNX Runtime has one error for an attribute that is absent and one for another type, told apart
+// by their text alone: a wrong type must not count as the default.
+inline void check_absent(const Ort::Exception& error, const char* name) {
+  if (std::string_view(error.what()).find("type") != std::string_view::npos)
+    throw Ort::Exception("tenonnx: the attribute '" + std::string(name) +
+                             "' has another type than the operator takes: " + error.what(),
+                         ORT_INVALID_ARGUMENT);
+}
+
 template <typename T>
 T attribute_or(const Ort::ConstKernelInfo& info, const char* name, T fallback) {
   try {
     return info.GetAttribute<T>(name);
-  } catch (const Ort::Exception&) {  // absent
+  } catch (const Ort::Exception& error) {
+    check_absent(error, name);
     return fallback;
   }
 }
@@ -62,7 +73,8 @@ template <typename T>
 std::vector<T> attributes_or_none(const Ort::ConstKernelInfo& info, const char* name) {
   try {
     return info.GetAttributes<T>(name);
-  } catch (const Ort::Exception&) {  // absent
+  } catch (const Ort::Exception& error) {
+    check_absent(error, name);
     return {};
   }
 }
@@ -102,10 +114,28 @@ class OrtParallel final : public Parallel {
  public:
   explicit OrtParallel(const Ort::KernelContext& context) : context_(context) {}
   void run(std::size_t count, void (*task)(void*, std::size_t), void* data) const override {
-    context_.ParallelFor(task, count, 0, data);
+    Job job{task, data, {}, {}};
+    context_.ParallelFor(&Job::run, count, 0, &job);
+    if (job.thrown) std::rethrow_exception(job.error);
   }
 
  private:
+  // An exception must not leave a thread of the pool: the first one is thrown again by the caller.
+  struct Job {
+    void (*task)(void*, std::size_t);
+    void* data;
+    std::atomic<bool> thrown;
+    std::exception_ptr error;
+    static void run(void* raw, std::size_t i) {
+      Job& job = *static_cast<Job*>(raw);
+      try {
+        job.task(job.data, i);
+      } catch (...) {
+        if (!job.thrown.exchange(true)) job.error = std::current_exception();
+      }
+    }
+  };
+
   const Ort::KernelContext& context_;
 };
 
@@ -137,6 +167,15 @@ inline ONNXTensorElementDataType input_type(const OrtShapeInferContext* context,
   return type;
 }
 
+// Whether a dimension of an input is neither a number nor named. Such a one reads as -1, and a
+// shape that is made of it would be believed.
+inline bool has_unnamed_dimension(Ort::ShapeInferContext& context) {
+  for (std::size_t i = 0; i < context.GetInputCount(); ++i)
+    for (const auto& dim : context.GetInputShape(i))
+      if (dim.IsInt() && dim.AsInt() < 0) return true;
+  return false;
+}
+
 // Derived: the name, the types of inputs and outputs, and optionally
 //   static OrtStatusPtr infer_shapes(Ort::ShapeInferContext&, ONNXTensorElementDataType of_input_0)
 template <typename Derived, typename Kernel>
@@ -147,6 +186,7 @@ struct OpBase : Ort::CustomOpBase<Derived, KernelShell<Kernel>, true> {
                                            OrtShapeInferContext* raw) -> OrtStatusPtr {
         try {
           Ort::ShapeInferContext context(&Ort::GetApi(), raw);
+          if (has_unnamed_dimension(context)) return nullptr;
           return Derived::infer_shapes(context, input_type(raw, 0));
         } catch (const Ort::Exception& error) {
           return Ort::Status(error).release();

@@ -9,16 +9,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 namespace tenonnx {
 
 class Scratch {
  public:
   // At least `bytes`, aligned to a cache line; the content is undefined. What an earlier get()
-  // gave is invalid then.
+  // gave is invalid then. Throws std::runtime_error where there is no memory.
   void* get(std::size_t bytes) {
     if (bytes > capacity_) {
+      capacity_ = 0;
       memory_ = hwy::AllocateAligned<std::uint8_t>(bytes);
+      if (memory_ == nullptr)
+        throw std::runtime_error("tenonnx: no memory for " + std::to_string(bytes) +
+                                 " bytes that a sampling operator works in");
       capacity_ = bytes;
     }
     return memory_.get();

@@ -161,5 +161,25 @@ TEST(GridSampleOperator, Errors) {
               HasSubstr("mode cubic has no form for 3 dimensions"));
 }
 
+TEST(GridSampleOperator, ADimensionWithoutNumberOrNameIsNotGuessed) {
+  const TensorMap given = {{"x", random_tensor({1, 2, 4, 5}, 1)},
+                           {"g", random_tensor({1, 3, 2, 2}, 2)}};
+  const auto got = run("(float[1, ?, 4, 5] x, float[1, 3, 2, 2] g) => (s)",
+                       "y = tenonnx.GridSample (x, g) s = Shape (y)", given, 20);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  const auto* s = static_cast<const std::int64_t*>(got.value().at("s").raw());
+  EXPECT_EQ(std::vector<std::int64_t>(s, s + 4), (std::vector<std::int64_t>{1, 2, 3, 2}));
+}
+
+TEST(GridSampleOperator, AnAttributeOfAnotherTypeIsNoDefault) {
+  const TensorMap given = {{"x", random_tensor({2, 5, 7, 13}, 1)},
+                           {"g", random_tensor({2, 9, 11, 2}, 2)}};
+  const std::string free = "float[A, B, C, D] x, float[E, F, G, H] g";
+  EXPECT_THAT(error_of(free, "<align_corners = 1.0>", given),
+              HasSubstr("the attribute 'align_corners' has another type"));
+  EXPECT_THAT(error_of(free, "<mode = 3>", given),
+              HasSubstr("the attribute 'mode' has another type"));
+}
+
 }  // namespace
 }  // namespace tenonnx

@@ -211,8 +211,9 @@ class Sampler {
     if (!std::is_same_v<T, float> || points_ % kLanes != 0 ||
         batch_ * channels_ * points_ * 4 < kLeastBytes)
       return -1;
-    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out) / 4 %
-                                                static_cast<std::uintptr_t>(kLanes));
+    const auto address = reinterpret_cast<std::uintptr_t>(out);
+    if (address % sizeof(float) != 0) return -1;  // no vector of such planes is aligned
+    const auto past = static_cast<std::int64_t>(address / 4 % static_cast<std::uintptr_t>(kLanes));
     return kLanes - past;
   }
 

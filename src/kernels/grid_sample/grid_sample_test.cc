@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "kernels/scratch.h"
 #include "kernels/targets_for_test.h"
 
 namespace tenonnx {
@@ -99,6 +101,36 @@ TEST(GridSample, WhatCannotBeSampled) {
   sizes.in = {2, 2, 2};
   sizes.dimensions = 3;
   EXPECT_THAT(check({GridSampleMode::kCubic}, sizes), testing::HasSubstr("mode cubic has no form"));
+}
+
+TEST(GridSample, LargeOutputsAtAnyAlignment) {
+  // Beyond 8 MiB the output goes around the caches where it can be aligned.
+  GridSampleSizes sizes;
+  sizes.batch = 1, sizes.channels = 16;
+  sizes.in = {1, 8, 8}, sizes.out = {1, 512, 288};
+  const std::size_t count = 16 * 512 * 288;
+  std::vector<float> value(16 * 64), grid(512 * 288 * 2);
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<float>(i % 37);
+  for (std::size_t i = 0; i < grid.size(); ++i) grid[i] = static_cast<float>(i % 401) / 200 - 1;
+  for_each_target([&] {
+    std::vector<float> expected;
+    for (const std::size_t off : {0, 4, 36}) {
+      std::vector<char> memory(count * 4 + 64);
+      auto* out = reinterpret_cast<float*>(memory.data() + off);
+      grid_sample({}, sizes, GridSampleTensors<float, float>{value.data(), grid.data(), out},
+                  Serial());
+      std::vector<float> got(count);
+      std::memcpy(got.data(), memory.data() + off, count * 4);
+      if (expected.empty()) expected = got;
+      EXPECT_EQ(got, expected) << off;
+    }
+  });
+}
+
+TEST(Scratch, NoMemoryIsAnError) {
+  Scratch scratch;
+  EXPECT_THROW(scratch.get(std::size_t{1} << 60), std::runtime_error);
+  EXPECT_NE(scratch.get(64), nullptr);
 }
 
 }  // namespace

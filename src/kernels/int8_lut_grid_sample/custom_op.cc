@@ -105,7 +105,7 @@ struct Int8LutGridSampleOp : OpBase<Int8LutGridSampleOp, Int8LutGridSampleKernel
     return INPUT_OUTPUT_OPTIONAL;
   }
 
-  static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context, ONNXTensorElementDataType) {
     const auto& value = context.GetInputShape(0);
     const auto& grid = context.GetInputShape(1);
     if (value.size() != 4 || grid.size() != 4) return nullptr;

@@ -180,35 +180,42 @@ void planes(const StaticGrid& grid, const StaticSizes& sizes, const T* value, T*
   const std::int64_t channels = sizes.channels, pixels = grid.height * grid.width;
   const std::int64_t count_blocks = (channels + kLanes - 1) / kLanes, points = grid.points();
   const std::int64_t of_block = (pixels + 1) * kLanes;
+  // Blocks that are packed at a time: taps are decoded once for all of these.
+  constexpr std::int64_t kMostFloats = std::int64_t{1} << 24;  // 64 MiB, kept by the thread
+  const std::int64_t at_a_time =
+      std::clamp(kMostFloats / (sizes.batch * of_block), std::int64_t{1}, count_blocks);
   static thread_local Scratch scratch;
-  float* packed =
-      scratch.get<float>(static_cast<std::size_t>(sizes.batch * count_blocks * of_block));
-  for_ranges(parallel, sizes.batch * count_blocks, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t c = i % count_blocks * kLanes;
-      blocks::pack_block(value + (i / count_blocks * channels + c) * pixels, pixels,
-                         std::min(kLanes, channels - c), packed + i * of_block);
-    }
-  });
-  for_bands(grid, sizes.batch, parallel,
-            [&](std::int64_t n, std::int64_t begin, std::int64_t count, const Taps* taps) {
-              for (std::int64_t b = 0; b < count_blocks; ++b) {
-                const float* block = packed + (n * count_blocks + b) * of_block;
-                const std::int64_t c = b * kLanes;
-                blocks::write_block<false>(std::min(kLanes, channels - c), kLanes, count,
-                                           out + (n * channels + c) * points + begin, points,
-                                           [&](std::int64_t group, std::int64_t i) HWY_ATTR {
-                                             return sample_block(block, taps[group * kLanes + i]);
-                                           });
-              }
-            });
+  float* packed = scratch.get<float>(static_cast<std::size_t>(sizes.batch * at_a_time * of_block));
+  for (std::int64_t from = 0; from < count_blocks; from += at_a_time) {
+    const std::int64_t here = std::min(at_a_time, count_blocks - from);
+    for_ranges(parallel, sizes.batch * here, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t c = (from + i % here) * kLanes;
+        blocks::pack_block(value + (i / here * channels + c) * pixels, pixels,
+                           std::min(kLanes, channels - c), packed + i * of_block);
+      }
+    });
+    for_bands(grid, sizes.batch, parallel,
+              [&](std::int64_t n, std::int64_t begin, std::int64_t count, const Taps* taps) {
+                for (std::int64_t b = 0; b < here; ++b) {
+                  const float* block = packed + (n * here + b) * of_block;
+                  const std::int64_t c = (from + b) * kLanes;
+                  blocks::write_block<false>(std::min(kLanes, channels - c), kLanes, count,
+                                             out + (n * channels + c) * points + begin, points,
+                                             [&](std::int64_t group, std::int64_t i) HWY_ATTR {
+                                               return sample_block(block, taps[group * kLanes + i]);
+                                             });
+                }
+              });
+  }
 }
 
 template <typename T>
 void run(const StaticGrid& grid, const StaticSizes& sizes, const T* value, T* out,
          const Parallel& parallel) {
   if (sizes.batch == 0 || sizes.channels == 0 || grid.points() == 0) return;
-  if (!sizes.channels_last) return planes(grid, sizes, value, out, parallel);
+  // One channel lies in memory as a last one does.
+  if (!sizes.channels_last && sizes.channels > 1) return planes(grid, sizes, value, out, parallel);
   const std::int64_t channels = sizes.channels, pixels = grid.height * grid.width;
   for_bands(grid, sizes.batch, parallel,
             [&](std::int64_t n, std::int64_t begin, std::int64_t count, const Taps* taps) {
