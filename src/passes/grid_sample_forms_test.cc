@@ -40,8 +40,9 @@ std::string form_for(DType indices, std::int64_t side) {
   site.batch = 1;
   site.channels = 1;
   site.height = site.width = side;
+  site.out_height = site.out_width = side;
   GatherOptions options;
-  options.indices = indices;
+  options.indices = options.coordinates = indices;
   GatherPlan plan;
   return plan_gather(site, options, 0, plan).empty() ? std::string(to_string(plan.form)) : "-";
 }
