@@ -121,7 +121,7 @@ def make(kind="decoder", channels=32, side=80, mode="linear", padding="zeros", a
         """With at most 4 points for each pixel it does not pay to bring the values into another order first, so
         that a pair of neighbours in each of two rows is read. Else, and where channels are last, reading can be
         made fast, and what is left is to write the output."""
-        if grid[0, ..., 0].size <= 4 * value[0, 0].size and not last:
+        if not volume and not last and grid[0, ..., 0].size <= 4 * value[0, 0].size:
             return library.pairs(arrays["X"], arrays["grid"])
         return library.write(aligned(output))
     plain = (mode, padding, align) == ("linear", "zeros", 0)
