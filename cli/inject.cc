@@ -22,11 +22,7 @@ RunCommand setup_inject(CLI::App& app, const Globals& globals) {
   app.add_option("--doses", options->doses, "Multiples of the error that are tried")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--ref", common.ref, "Where the model runs: an executor address")
-      ->capture_default_str();
-  add_feed_options(app, common);
-  add_preparation_options(app, common.preparation);
-  add_thread_options(app, common.load);
+  add_numerics_options(app, common);
   app.footer(
       "Example: tenonnx inject examples/models/shapes_deimv2.onnx --at TENSOR --error gauss:0.01 "
       "--images DIR");

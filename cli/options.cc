@@ -99,11 +99,7 @@ void add_memory_option(CLI::App& app, CompareOptions& options) {
 void add_numerics_options(CLI::App& app, CompareOptions& options) {
   app.add_option("--ref", options.ref, "What is taken as right: an executor address")
       ->capture_default_str();
-  app.add_option("--on", options.on, "The device that is looked at: an executor address")
-      ->required();
   add_feed_options(app, options);
-  add_storage_option(app, options);
-  add_memory_option(app, options);
   add_preparation_options(app, options.preparation);
   add_thread_options(app, options.load);
 }

@@ -33,8 +33,7 @@ void add_feed_options(CLI::App& app, CompareOptions& options);
 void add_storage_option(CLI::App& app, CompareOptions& options);
 // --memory
 void add_memory_option(CLI::App& app, CompareOptions& options);
-// What probe, inject and locate have in common: --ref, --on, the above, --storage, --memory,
-// preparation and threads
+// What probe and inject have in common: --ref, what is fed, preparation and threads
 void add_numerics_options(CLI::App& app, CompareOptions& options);
 
 }  // namespace tenonnx::cli

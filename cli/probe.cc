@@ -18,7 +18,11 @@ RunCommand setup_probe(CLI::App& app, const Globals& globals) {
   app.add_option("--op", options->selection.op, "Every node of an operator type, each alone");
   app.add_option("--block", options->selection.block,
                  "All nodes below a scope of names, as '/decoder/layers.0/mlp', in one piece");
+  app.add_option("--on", common.on, "The device that is looked at: an executor address")
+      ->required();
   add_numerics_options(app, common);
+  add_storage_option(app, common);
+  add_memory_option(app, common);
   app.footer(
       "Example: tenonnx probe examples/models/shapes_deimv2.onnx --op Softmax --on sim:htp-v73 "
       "--images DIR");

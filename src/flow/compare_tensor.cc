@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/wording.h"
+#include "metrics/elements.h"
 #include "metrics/named_gates.h"
 
 namespace tenonnx {
@@ -15,11 +16,6 @@ namespace {
 
 // Kinds are looked for in tensors of up to this many elements: outputs and heads, not feature maps.
 constexpr std::int64_t kMostMixed = 1 << 22;
-
-bool is_floating(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
-}
 
 double largest_of(DType storage) {
   if (storage == DType::kFloat16) return 65504;

@@ -5,14 +5,10 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "metrics/elements.h"
 
 namespace tenonnx {
 namespace {
-
-bool is_floating(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
-}
 
 Json row_figures(const RowError& rows) {
   return {{"rows", rows.rows},

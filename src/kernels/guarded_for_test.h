@@ -14,11 +14,11 @@
 
 namespace tenonnx {
 
+enum class Against { kEnd, kBegin };  // which end of a buffer touches a forbidden page
+
 template <typename T>
 class Guarded {
  public:
-  enum class Against { kEnd, kBegin };  // which end of the buffer touches a forbidden page
-
   explicit Guarded(std::size_t count, Against against = Against::kEnd) : count_(count) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t inside = (count * sizeof(T) + page - 1) / page * page;

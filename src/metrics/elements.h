@@ -29,6 +29,19 @@ inline double to_double(float v) { return v; }
 inline double to_double(Float16Bits v) { return float16_to_float(v.bits); }
 inline double to_double(BFloat16Bits v) { return bfloat16_to_float(v.bits); }
 
+inline bool is_floating(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
+         dtype == DType::kBFloat16;
+}
+
+// `value` rounded to what `storage` holds: kFloat16, kBFloat16, else float32.
+inline double stored(double value, DType storage) {
+  const auto f = static_cast<float>(value);
+  if (storage == DType::kFloat16) return float16_to_float(float_to_float16(f));
+  if (storage == DType::kBFloat16) return bfloat16_to_float(float_to_bfloat16(f));
+  return f;
+}
+
 // Calls visit(const T*) with the element type of the tensor; not at all where it is undefined. bool
 // is visited as uint8.
 template <typename Visitor>

@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/half.h"
 #include "base/status.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
@@ -29,14 +28,12 @@ Result<NoiseFloor> storage_noise_floor(const Tensor& y, DType storage, std::stri
       for (std::int64_t i = 0; i < y.size(); ++i) {
         const double value = to_double(p[i]);
         if (!std::isfinite(value)) continue;
-        const float f = static_cast<float>(value);
-        const float stored = storage == DType::kFloat16 ? float16_to_float(float_to_float16(f))
-                                                        : bfloat16_to_float(float_to_bfloat16(f));
-        if (!std::isfinite(stored)) {
+        const double kept = stored(value, storage);
+        if (!std::isfinite(kept)) {
           if (floor.overflowed++ == 0) floor.first_overflowed_index = i;
           continue;
         }
-        const double d = std::fabs(stored - value);
+        const double d = std::fabs(kept - value);
         floor.max_abs = std::max(floor.max_abs, d);
         squares += d * d;
         total += value * value;

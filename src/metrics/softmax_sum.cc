@@ -6,7 +6,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/half.h"
 #include "base/status.h"
 #include "metrics/elements.h"
 
@@ -56,14 +55,8 @@ Result<SoftmaxSum> softmax_sum(const Tensor& tensor, int axis) {
 }
 
 Result<SoftmaxSum> softmax_sum_baseline(const Tensor& reference, int axis, DType storage) {
-  if (storage == DType::kFloat16)
-    return sum_along(reference, axis, [](double v) -> double {
-      return float16_to_float(float_to_float16(static_cast<float>(v)));
-    });
-  if (storage == DType::kBFloat16)
-    return sum_along(reference, axis, [](double v) -> double {
-      return bfloat16_to_float(float_to_bfloat16(static_cast<float>(v)));
-    });
+  if (storage == DType::kFloat16 || storage == DType::kBFloat16)
+    return sum_along(reference, axis, [storage](double v) { return stored(v, storage); });
   return softmax_sum(reference, axis);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/half.h"
 #include "base/status.h"
+#include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 
 namespace tenonnx {
@@ -43,13 +43,6 @@ double settles(const float* x, const float* y, std::int64_t count) {
 }
 
 }  // namespace
-
-double stored(double value, DType storage) {
-  const auto f = static_cast<float>(value);
-  if (storage == DType::kFloat16) return float16_to_float(float_to_float16(f));
-  if (storage == DType::kBFloat16) return bfloat16_to_float(float_to_bfloat16(f));
-  return f;
-}
 
 double spacing(double value, DType storage) {
   // Digits after the first, and the exponent of the smallest normal number.

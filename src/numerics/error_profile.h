@@ -71,7 +71,5 @@ Json to_json(const ErrorProfile& profile);
 
 // The distance between neighbouring numbers of `storage` at `value` (its smallest one at 0).
 double spacing(double value, DType storage);
-// `value` stored.
-double stored(double value, DType storage);
 
 }  // namespace tenonnx

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <vector>
 
+#include "metrics/elements.h"
+
 namespace tenonnx {
 namespace {
 

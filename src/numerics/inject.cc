@@ -24,11 +24,11 @@ constexpr float kAll = 0;
 
 class Injector {
  public:
-  Injector(const InjectOptions& options, CompareSetup& setup, InjectResult& result)
-      : options_(options), setup_(setup), result_(result) {}
+  Injector(const InjectOptions& options, InjectedError error, CompareSetup& setup,
+           InjectResult& result)
+      : options_(options), error_(std::move(error)), setup_(setup), result_(result) {}
 
   Status run() {
-    TENONNX_ASSIGN_OR_RETURN(error_, parse_error(options_.error));
     TENONNX_RETURN_IF_ERROR(load());
     for (const double dose : options_.doses) {
       if (!std::isfinite(dose) || dose <= 0)
@@ -75,6 +75,7 @@ class Injector {
     exact.optimization = Optimization::kDisabled;
     TENONNX_ASSIGN_OR_RETURN(whole_,
                              load_with_outputs(*setup_.ref, setup_.reference, captured, exact));
+    TENONNX_RETURN_IF_ERROR(read_error_file(error_, result_.tensor));
     if (!value->is_input) inputs.push_back(result_.tensor);
     TENONNX_ASSIGN_OR_RETURN(const Model part, extract(setup_.reference, inputs, outputs));
     TENONNX_ASSIGN_OR_RETURN(rest_, setup_.ref->load(part, exact));
@@ -132,9 +133,9 @@ class Injector {
   }
 
   const InjectOptions& options_;
+  InjectedError error_;
   CompareSetup& setup_;
   InjectResult& result_;
-  InjectedError error_;
   std::unique_ptr<LoadedGraph> whole_, rest_;
 };
 
@@ -147,7 +148,7 @@ std::optional<double> InjectResult::least_moving() const {
 }
 
 Result<InjectResult> inject(const InjectOptions& options) {
-  TENONNX_RETURN_IF_ERROR(parse_error(options.error).status());  // before anything is loaded
+  TENONNX_ASSIGN_OR_RETURN(InjectedError error, parse_error(options.error));
   CompareOptions common = options.common;
   common.on = common.ref;
   TENONNX_ASSIGN_OR_RETURN(CompareSetup setup, set_up_comparison(common));
@@ -159,7 +160,7 @@ Result<InjectResult> inject(const InjectOptions& options) {
   result.random_inputs = setup.inputs.is_random();
   result.error = options.error;
   result.notes = setup.notes;
-  TENONNX_RETURN_IF_ERROR(Injector(options, setup, result).run());
+  TENONNX_RETURN_IF_ERROR(Injector(options, std::move(error), setup, result).run());
   return result;
 }
 

@@ -23,10 +23,14 @@ struct InjectedError {
   double amount = 0;                // gauss, scale
   DType storage = DType::kFloat16;  // round
   std::filesystem::path file;       // add, replace
+  Tensor array;                     // what the file holds: read_error_file()
   std::string text;                 // as it was given
 };
 // InvalidArgument says what is possible.
 Result<InjectedError> parse_error(const std::string& text);
+
+// Fills `array` where there is a file. NotFound where it has no array for `tensor`.
+Status read_error_file(InjectedError& error, const std::string& tensor);
 
 // `y` with `dose` of the error: y + dose * (erroneous - y). Elements that are not finite stay.
 // Seeded by `seed`: the same draw at every dose. InvalidArgument where an array does not fit.

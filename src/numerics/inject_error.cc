@@ -6,8 +6,8 @@
 
 #include "base/npy.h"
 #include "base/status.h"
+#include "metrics/elements.h"
 #include "metrics/tensor_error.h"
-#include "numerics/error_profile.h"
 #include "numerics/inject.h"
 
 namespace tenonnx {
@@ -63,19 +63,22 @@ Result<InjectedError> parse_error(const std::string& text) {
   return error;
 }
 
+Status read_error_file(InjectedError& error, const std::string& tensor) {
+  if (error.file.empty()) return {};
+  TENONNX_ASSIGN_OR_RETURN(const Tensor read, read_array(error.file, tensor));
+  TENONNX_ASSIGN_OR_RETURN(error.array, to_float32(read));
+  return {};
+}
+
 Result<Tensor> with_error(const Tensor& y, const InjectedError& error, const std::string& tensor,
                           double dose, std::uint64_t seed) {
   if (y.dtype() != DType::kFloat32)
     return InvalidArgument("'{}' is {}: errors are put into float32 tensors", tensor,
                            to_string(y.dtype()));
-  Tensor given;
-  if (error.kind == InjectedError::Kind::kAdd || error.kind == InjectedError::Kind::kReplace) {
-    TENONNX_ASSIGN_OR_RETURN(const Tensor read, read_array(error.file, tensor));
-    TENONNX_ASSIGN_OR_RETURN(given, to_float32(read));
-    if (given.shape() != y.shape())
-      return InvalidArgument("'{}' in '{}' is {}, the tensor is {}", tensor, error.file.string(),
-                             to_string(given.shape()), to_string(y.shape()));
-  }
+  const Tensor& given = error.array;
+  if (given.dtype() != DType::kUndefined && given.shape() != y.shape())
+    return InvalidArgument("'{}' in '{}' is {}, the tensor is {}", tensor, error.file.string(),
+                           to_string(given.shape()), to_string(y.shape()));
   Tensor out(DType::kFloat32, y.shape());
   const float* from = y.data<float>();
   auto* to = static_cast<float*>(out.mutable_raw());

@@ -75,8 +75,7 @@ Piece make_piece(const GraphIndex& index, std::vector<int> nodes, std::string la
   return piece;
 }
 
-Result<std::vector<Piece>> select_pieces(const Model& /*model*/, const GraphIndex& index,
-                                         const PieceSelection& selection) {
+Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSelection& selection) {
   const int given = !selection.node.empty() + !selection.op.empty() + !selection.block.empty();
   if (given != 1)
     return InvalidArgument(

@@ -28,8 +28,7 @@ struct PieceSelection {
 // Pieces in graph order. Exactly one of the three is given. NotFound with near names;
 // InvalidArgument where a piece has no input that is computed (a constant: nothing to feed) or the
 // selection is empty or double.
-Result<std::vector<Piece>> select_pieces(const Model& model, const GraphIndex& index,
-                                         const PieceSelection& selection);
+Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSelection& selection);
 
 // The edge of a set of nodes (rising indices).
 Piece make_piece(const GraphIndex& index, std::vector<int> nodes, std::string label);

@@ -10,7 +10,6 @@
 #include <memory>
 #include <set>
 
-#include "adapters/device_versions.h"
 #include "base/status.h"
 #include "flow/compare_setup.h"
 #include "metrics/elements.h"
@@ -22,11 +21,6 @@ namespace {
 
 constexpr std::int64_t kUnknownBytes = std::int64_t{1} << 20;
 
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16 ||
-         dtype == DType::kFloat64;
-}
-
 class Prober {
  public:
   Prober(const ProbeOptions& options, CompareSetup& setup, ProbeResult& result)
@@ -37,7 +31,7 @@ class Prober {
 
   Status run() {
     TENONNX_ASSIGN_OR_RETURN(const std::vector<Piece> pieces,
-                             select_pieces(setup_.reference, index_, options_.selection));
+                             select_pieces(index_, options_.selection));
     for (const Piece& piece : pieces) {
       ProbedPiece probed;
       probed.piece = piece;
@@ -103,7 +97,7 @@ class Prober {
                                            to_string(reference.at(name).dtype()), name);
     for (const std::string& name : piece.outputs) {
       const Tensor& expected = reference.at(name);
-      if (!is_float(expected.dtype())) {
+      if (!is_floating(expected.dtype())) {
         const std::string why =
             fmt::format("'{}' holds {}, which has no rounding", name, to_string(expected.dtype()));
         if (std::find(probed.skipped.begin(), probed.skipped.end(), why) == probed.skipped.end())
@@ -112,7 +106,7 @@ class Prober {
       }
       ProbedOutput& output = output_named(probed, name);
       const Tensor input = piece.nodes.size() == 1 && piece.inputs.size() == 1 &&
-                                   is_float(reference.at(piece.inputs[0]).dtype())
+                                   is_floating(reference.at(piece.inputs[0]).dtype())
                                ? reference.at(piece.inputs[0])
                                : Tensor();
       auto added = output.profile.add(expected, got->at(name), input);

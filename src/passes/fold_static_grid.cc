@@ -164,7 +164,6 @@ Result<PassOutcome> fold_static_grid(Model& model, const PassOptions& options) {
     if (grid == nullptr) return r.refuse(i, why);
     if (site.options.mode == GridSampleMode::kCubic)
       return r.refuse(i, "its mode is cubic: sixteen neighbours are not written as Gather");
-    if (why = complete(site, *grid); !why.empty()) return r.refuse(i, why);
     const StaticTaps taps = static_taps(site, *grid);
     Form form = wanted;
     if (form == Form::kAuto)

@@ -141,4 +141,13 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
   return most;
 }
 
+// What the pass says of options that it does not take.
+inline std::string message_of_options(const char* pass, const PassOptions& options) {
+  Model model = GridSampleCase().model();
+  PassOptions prefixed;
+  for (const auto& [name, value] : options) prefixed[std::string(pass) + "." + name] = value;
+  const std::vector<std::string> names = {pass};
+  return run_passes(model, names, prefixed).status().message();
+}
+
 }  // namespace tenonnx

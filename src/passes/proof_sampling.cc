@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "metrics/elements.h"
 #include "passes/proof_inputs.h"
 
 namespace tenonnx {

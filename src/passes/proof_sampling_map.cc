@@ -27,11 +27,6 @@ std::int64_t base_of(DType dtype) {
 
 }  // namespace
 
-bool is_floating(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
-}
-
 std::vector<double> to_doubles(const Tensor& tensor) {
   std::vector<double> out(static_cast<std::size_t>(std::max<std::int64_t>(tensor.size(), 0)));
   visit_elements(tensor, [&](const auto* p) {

@@ -40,7 +40,6 @@ Result<std::map<std::string, ElementMap>> find_maps(const RunTargets& run, const
                                                     const std::string& input,
                                                     const std::vector<std::string>& targets);
 
-bool is_floating(DType dtype);
 std::vector<double> to_doubles(const Tensor& tensor);
 // Rounded to the dtype, clamped to what is finite in it.
 Tensor finite_tensor(DType dtype, const Shape& shape, const std::vector<double>& values);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "metrics/elements.h"
 #include "metrics/signal.h"
 #include "model/shapes.h"
 #include "passes/peak_memory.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "metrics/elements.h"
 #include "model/graph.h"
 #include "passes/edit.h"
 #include "passes/proof_sampling_cases.h"

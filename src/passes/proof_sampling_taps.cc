@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "metrics/elements.h"
 
 namespace tenonnx {
 namespace {

@@ -96,7 +96,6 @@ Result<PassOutcome> quantize_static_grid(Model& model, const PassOptions& option
     if (!why.empty()) return r.refuse(i, why);
     const Tensor* grid = grids.find(r, site, why);
     if (grid == nullptr) return r.refuse(i, why);
-    if (why = complete(site, *grid); !why.empty()) return r.refuse(i, why);
     const StaticSource source = {grid->data<float>(),
                                  images_with_own_grid(*grid),
                                  site.height,

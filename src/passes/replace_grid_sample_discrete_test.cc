@@ -174,11 +174,7 @@ TEST(ReplaceGridSampleDiscrete, RefusesWithNodeAndReason) {
 
 TEST(ReplaceGridSampleDiscrete, BadOptionsAreNamed) {
   const auto message = [](const PassOptions& options) {
-    Model model = GridSampleCase().model();
-    PassOptions prefixed;
-    for (const auto& [name, value] : options) prefixed[std::string(kPass) + "." + name] = value;
-    const std::vector<std::string> names = {kPass};
-    return run_passes(model, names, prefixed).status().message();
+    return message_of_options(kPass, options);
   };
   EXPECT_THAT(message({{"formula", "floor"}}), HasSubstr("must be nearest or historical"));
   EXPECT_THAT(message({{"legacy_square_clamp", "1"}}), HasSubstr("formula=historical alone"));

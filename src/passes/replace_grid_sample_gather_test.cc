@@ -245,11 +245,7 @@ TEST(ReplaceGridSampleGather, RefusesWithNodeAndReason) {
 
 TEST(ReplaceGridSampleGather, BadOptionsAreNamed) {
   const auto message = [](const PassOptions& options) {
-    Model model = GridSampleCase().model();
-    PassOptions prefixed;
-    for (const auto& [name, value] : options) prefixed[std::string(kPass) + "." + name] = value;
-    const std::vector<std::string> names = {kPass};
-    return run_passes(model, names, prefixed).status().message();
+    return message_of_options(kPass, options);
   };
   EXPECT_THAT(message({{"form", "flat"}}), HasSubstr("form must be auto, rows, elements"));
   EXPECT_THAT(message({{"weights", "lerp"}}), HasSubstr("weights must be product or nested"));

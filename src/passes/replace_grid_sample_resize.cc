@@ -200,7 +200,6 @@ Result<PassOutcome> replace_grid_sample_resize(Model& model, const PassOptions& 
     if (grid == nullptr) return r.refuse(i, why);
     if (site.options.mode == GridSampleMode::kCubic)
       return r.refuse(i, "its mode is cubic: only linear and nearest are replaced");
-    if (why = complete(site, *grid); !why.empty()) return r.refuse(i, why);
     std::vector<GridLines> lines(static_cast<std::size_t>(images_with_own_grid(*grid)));
     for (std::size_t n = 0; n < lines.size(); ++n)
       if (why = grid_lines(site, *grid, static_cast<std::int64_t>(n), lines[n]); !why.empty())

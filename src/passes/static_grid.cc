@@ -18,6 +18,24 @@ namespace {
 
 constexpr std::int64_t kOpsVersion = 1;  // of domain tenonnx, kernels.inc
 
+// Fills what only the grid knows. Returns why the grid does not belong to the site.
+std::string complete(GridSampleNode& site, const Tensor& grid) {
+  const Shape& s = grid.shape();
+  if (grid.dtype() != DType::kFloat32 || s.size() != 4 || s[3] != 2)
+    return fmt::format("its grid is {} {}, expected float32 [N,Ho,Wo,2]", to_string(grid.dtype()),
+                       to_string(s));
+  if (grid.size() == 0) return "its grid is empty: there is nothing to sample";
+  if (site.batch < 0) site.batch = s[0];
+  if (site.batch != s[0])
+    return fmt::format("its grid has {} images, '{}' has {}", s[0], site.value, site.batch);
+  site.out_height = s[1];
+  site.out_width = s[2];
+  if (site.height * site.width >= std::int64_t{1} << 31)
+    return fmt::format("'{}' has {} x {} pixels, more than int32 counts", site.value, site.height,
+                       site.width);
+  return {};
+}
+
 }  // namespace
 
 StaticGrids::Found StaticGrids::compute(const Rewriter& r, const GridSampleNode& site) const {
@@ -66,28 +84,12 @@ StaticGrids::Found StaticGrids::compute(const Rewriter& r, const GridSampleNode&
   return found;
 }
 
-const Tensor* StaticGrids::find(const Rewriter& r, const GridSampleNode& site, std::string& why) {
+const Tensor* StaticGrids::find(const Rewriter& r, GridSampleNode& site, std::string& why) {
   auto it = found_.find(site.grid);
   if (it == found_.end()) it = found_.emplace(site.grid, compute(r, site)).first;
-  why = it->second.why;
-  return why.empty() ? &it->second.grid : nullptr;
-}
-
-std::string complete(GridSampleNode& site, const Tensor& grid) {
-  const Shape& s = grid.shape();
-  if (grid.dtype() != DType::kFloat32 || s.size() != 4 || s[3] != 2)
-    return fmt::format("its grid is {} {}, expected float32 [N,Ho,Wo,2]", to_string(grid.dtype()),
-                       to_string(s));
-  if (grid.size() == 0) return "its grid is empty: there is nothing to sample";
-  if (site.batch < 0) site.batch = s[0];
-  if (site.batch != s[0])
-    return fmt::format("its grid has {} images, '{}' has {}", s[0], site.value, site.batch);
-  site.out_height = s[1];
-  site.out_width = s[2];
-  if (site.height * site.width >= std::int64_t{1} << 31)
-    return fmt::format("'{}' has {} x {} pixels, more than int32 counts", site.value, site.height,
-                       site.width);
-  return {};
+  const auto& [grid, unknown] = it->second;
+  why = unknown.empty() ? complete(site, grid) : unknown;
+  return why.empty() ? &grid : nullptr;
 }
 
 std::int64_t images_with_own_grid(const Tensor& grid) {

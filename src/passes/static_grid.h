@@ -20,7 +20,9 @@ class StaticGrids {
   explicit StaticGrids(const Model& model) : model_(model) {}
   // The grid of a site: an initializer or Constant, or what nodes compute from those alone (then as
   // ONNX Runtime computes it, optimisation disabled). nullptr: `why` says what it depends on.
-  const Tensor* find(const Rewriter& r, const GridSampleNode& site, std::string& why);
+  // Fills what only the grid knows of the site: Ho, Wo and, where the value's is not known, the
+  // images; also nullptr where the grid does not belong to it.
+  const Tensor* find(const Rewriter& r, GridSampleNode& site, std::string& why);
 
  private:
   struct Found {
@@ -31,10 +33,6 @@ class StaticGrids {
   const Model& model_;
   std::map<std::string, Found> found_;
 };
-
-// Fills what only the grid knows: Ho, Wo and, where the value's is not known, the images. Returns
-// why the grid does not belong to the site.
-std::string complete(GridSampleNode& site, const Tensor& grid);
 
 // 1 where all images have the same grid, else their number.
 std::int64_t images_with_own_grid(const Tensor& grid);

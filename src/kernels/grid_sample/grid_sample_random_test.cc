@@ -148,13 +148,11 @@ class Trial {
   explicit Trial(unsigned seed) : random_(seed), c_(random_case(random_)) {}
 
   void run() {
-    const auto against = random_() % 2 == 0 ? 0 : 1;
-    Guarded<T> values(count(c_.sizes.batch * c_.sizes.channels * c_.pixels()),
-                      static_cast<typename Guarded<T>::Against>(against));
+    const Against against = random_() % 2 == 0 ? Against::kEnd : Against::kBegin;
+    Guarded<T> values(count(c_.sizes.batch * c_.sizes.channels * c_.pixels()), against);
     const std::size_t outputs = count(c_.sizes.batch * c_.sizes.channels * c_.points());
-    Guarded<T> out(outputs, static_cast<typename Guarded<T>::Against>(against));
-    Guarded<G> grid(count(c_.sizes.batch * c_.points() * c_.sizes.dimensions),
-                    static_cast<typename Guarded<G>::Against>(against));
+    Guarded<T> out(outputs, against);
+    Guarded<G> grid(count(c_.sizes.batch * c_.points() * c_.sizes.dimensions), against);
     fill_values(random_, values);
     for (std::size_t i = 0; i < grid.size(); ++i)
       from_float(random_coordinate(random_, c_.sizes.in[2 - i % count(c_.sizes.dimensions)]),

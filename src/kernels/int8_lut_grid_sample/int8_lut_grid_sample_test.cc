@@ -63,12 +63,9 @@ float random_coordinate(std::mt19937& random, std::int64_t size) {
 template <typename T>
 void check_same(const Int8LutGridSample& c, std::mt19937& random) {
   ASSERT_EQ(c.check(), "");
-  const auto against = random() % 2 ? Guarded<T>::Against::kEnd : Guarded<T>::Against::kBegin;
-  const bool end = against == Guarded<T>::Against::kEnd;
-  using V = Guarded<std::int8_t>;
-  using G = Guarded<float>;
-  V value(n(c.batch * c.channels * c.pixels()), end ? V::Against::kEnd : V::Against::kBegin);
-  G grid(n(c.batch * c.points() * 2), end ? G::Against::kEnd : G::Against::kBegin);
+  const Against against = random() % 2 ? Against::kEnd : Against::kBegin;
+  Guarded<std::int8_t> value(n(c.batch * c.channels * c.pixels()), against);
+  Guarded<float> grid(n(c.batch * c.points() * 2), against);
   Guarded<T> out(n(c.batch * c.channels * c.points()), against);
   for (auto& v : value) v = static_cast<std::int8_t>(random());
   for (std::size_t i = 0; i < grid.size(); ++i)

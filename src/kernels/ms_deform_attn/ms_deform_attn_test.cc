@@ -73,20 +73,18 @@ T stored(float value) {
 
 template <typename T, typename C>
 void check_case(const Case& c, std::mt19937& random) {
-  using Against = typename Guarded<float>::Against;
   const Against against = random() % 2 == 0 ? Against::kEnd : Against::kBegin;
   ASSERT_EQ(MSDeformPlan::check(c.levels, c.sizes), "");
   const MSDeformPlan plan(c.levels, c.sizes, c.mode);
   const auto& [batch, queries, heads, channels] = c.sizes;
   const std::int64_t points = plan.points(), rows = batch * queries * heads;
   const auto n = [](std::int64_t count) { return static_cast<std::size_t>(count); };
-  Guarded<T> value(n(batch * plan.keys() * heads * channels),
-                   static_cast<typename Guarded<T>::Against>(against));
-  Guarded<C> locations(n(rows * points * 2), static_cast<typename Guarded<C>::Against>(against));
-  Guarded<C> weights(n(rows * points), static_cast<typename Guarded<C>::Against>(against));
+  Guarded<T> value(n(batch * plan.keys() * heads * channels), against);
+  Guarded<C> locations(n(rows * points * 2), against);
+  Guarded<C> weights(n(rows * points), against);
   Guarded<C> reference(n(batch * queries * std::max<std::int64_t>(c.reference.levels, 1) *
                          std::max<std::int64_t>(c.reference.coordinates, 1)));
-  Guarded<T> out(n(rows * channels), static_cast<typename Guarded<T>::Against>(against));
+  Guarded<T> out(n(rows * channels), against);
   Guarded<T> expected(n(rows * channels));
   std::normal_distribution<float> normal;
   std::uniform_real_distribution<float> uniform(0, 1);

@@ -83,6 +83,9 @@ StaticEncoding encode_taps(const StaticSource& source);
 StaticEncoding encode_nearest(const StaticSource& source);  // one tap, ties to even
 StaticEncoding encode_int16(const StaticSource& source);
 StaticEncoding encode_blocks(const StaticSource& source);
+// All of them, for tests and benchmarks.
+inline constexpr StaticEncoding (*kStaticEncoders[])(const StaticSource&) = {
+    encode_taps, encode_nearest, encode_int16, encode_blocks};
 
 struct StaticSizes {
   std::int64_t batch = 0, channels = 0;  // grid.images is 1 or batch

@@ -36,19 +36,7 @@ template <typename T>
 void sample(benchmark::State& state) {
   const std::vector<float> coordinates = cameras();
   const StaticSource source{coordinates.data(), kImages, kHeight, kWidth, kSide, kSide};
-  const auto encode = [&] {
-    switch (state.range(0)) {
-      case 0:
-        return encode_taps(source);
-      case 1:
-        return encode_nearest(source);
-      case 2:
-        return encode_int16(source);
-      default:
-        return encode_blocks(source);
-    }
-  };
-  const StaticEncoding made = encode();
+  const StaticEncoding made = kStaticEncoders[state.range(0)](source);
   const StaticSizes sizes{kImages, kChannels, state.range(1) != 0};
   std::vector<T> value(static_cast<std::size_t>(kImages * kChannels * kHeight * kWidth));
   std::vector<T> out(static_cast<std::size_t>(kImages * kChannels * kSide * kSide));

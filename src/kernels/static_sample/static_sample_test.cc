@@ -47,32 +47,19 @@ StaticSource random_source(std::mt19937& random, std::vector<float>& grid) {
   return s;
 }
 
-StaticEncoding encode(const StaticSource& source, int kind) {
-  switch (kind) {
-    case 0:
-      return encode_taps(source);
-    case 1:
-      return encode_nearest(source);
-    case 2:
-      return encode_int16(source);
-    default:
-      return encode_blocks(source);
-  }
-}
-
 template <typename T>
 void check_case(std::mt19937& random, int kind) {
   constexpr int kChannels[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 70};
   std::vector<float> source_grid;
   const StaticSource source = random_source(random, source_grid);
-  const StaticGrid grid = encode(source, kind).grid;
+  const StaticGrid grid = kStaticEncoders[kind](source).grid;
   ASSERT_EQ(grid.check(), "");
   StaticSizes sizes;
   sizes.batch = grid.images == 1 ? 1 + below(random, 3) : grid.images;
   sizes.channels = kChannels[below(random, 17)];
   sizes.channels_last = below(random, 2) == 0;
   using G = Guarded<T>;
-  const auto against = below(random, 2) == 0 ? G::Against::kEnd : G::Against::kBegin;
+  const auto against = below(random, 2) == 0 ? Against::kEnd : Against::kBegin;
   G value(n(sizes.batch * sizes.channels * grid.height * grid.width), against);
   G out(n(sizes.batch * sizes.channels * grid.points()), against);
   double largest = 0;
@@ -154,10 +141,11 @@ TEST(StaticSample, WhatIsNotSampledStaysOutside) {
     const std::vector<float> grid = {-0.25F, -0.25F, 9, 9, kNan, 0, kInf, -kInf};  // pixel (1, 1)
     const StaticSource source{grid.data(), 1, 4, 4, 1, 4};
     for (int kind = 0; kind < 2; ++kind)
-      EXPECT_THAT(sampled(encode(source, kind).grid, values), testing::ElementsAre(3, 0, 0, 0));
+      EXPECT_THAT(sampled(kStaticEncoders[kind](source).grid, values),
+                  testing::ElementsAre(3, 0, 0, 0));
     // Quantised coordinates that sample nothing go on to sample nothing.
     for (int kind = 2; kind < 4; ++kind) {
-      const auto got = sampled(encode(source, kind).grid, values);
+      const auto got = sampled(kStaticEncoders[kind](source).grid, values);
       EXPECT_THAT(std::vector<float>(got.begin() + 1, got.end()), testing::Each(0));
     }
   });
@@ -191,7 +179,7 @@ TEST(StaticSample, SaysWhatIsWrong) {
   const std::vector<float> source_grid(8, 0.0F);
   const StaticSource source{source_grid.data(), 1, 3, 5, 2, 2};
   const auto with = [&](int kind, auto change) {
-    StaticGrid grid = encode(source, kind).grid;
+    StaticGrid grid = kStaticEncoders[kind](source).grid;
     change(grid);
     return grid.check();
   };
