@@ -5,11 +5,13 @@
 # touched, so that a second run takes no time and needs no network.
 #
 # usage: tools/setup.sh [test] [check] [aarch64] [peers] [bench]
+#        tools/setup.sh qnn=VERSION   (./dev vendor qnn)
 #   test      also the Python of the tests
 #   check     also clang-format and clang-tidy
 #   aarch64   also the cross compiler, the arm64 libraries and qemu
 #   peers     also the tools that tests with the label peers measure us against
 #   bench     also what `./dev bench kernels` measures the operators against; with peers
+#   qnn=...   Qualcomm's provider and nothing else: only where somebody asked for it by name
 #
 # The cache is ${TENONNX_CACHE:-$HOME/.cache/tenonnx}; every checkout on the machine shares it.
 set -euo pipefail
@@ -33,6 +35,7 @@ with_test=false
 with_aarch64=false
 with_peers=false
 with_bench=false
+qnn_version=
 for argument in "$@"; do
   case $argument in
     test) with_test=true ;;
@@ -42,6 +45,7 @@ for argument in "$@"; do
       packages+=(g++-aarch64-linux-gnu qemu-user) ;;
     peers) with_peers=true ;;
     bench) with_peers=true with_bench=true ;;
+    qnn=*) qnn_version=${argument#qnn=} ;;
     *)
       echo "tools/setup.sh: '$argument' is not one of: test, check, aarch64, peers, bench" >&2
       exit 2 ;;
@@ -198,11 +202,29 @@ make_venv() {
   touch "$venv/.complete"
 }
 
+# fetch_qnn VERSION: the wheel unpacked, as pip would lay it out; no Python runs of it.
+fetch_qnn() {
+  local work wheel platform
+  work=$(work_directory)
+  trap "rm -rf '$work'" EXIT  # expanded now: 'work' is gone when it runs
+  cd "$work"
+  platform=manylinux_2_35_x86_64
+  if [ "$arch" = aarch64 ]; then platform=manylinux_2_34_aarch64; fi
+  wheel=onnxruntime_qnn-$1-cp311-cp311-$platform.whl
+  pip_download "$(find_python)" "$wheel" "onnxruntime-qnn==$1" --only-binary=:all: \
+    --platform "$platform" --python-version 3.11 --implementation cp --abi cp311
+  mkdir out
+  unzip -qo "$wheel" -d out
+  [ -e out/onnxruntime_qnn/libonnxruntime_providers_qnn.so ] ||
+    die "'$wheel' holds no onnxruntime_qnn/libonnxruntime_providers_qnn.so"
+  publish "$work/out" "qnn-$1"
+}
+
 case $arch in
   x86_64 | aarch64) ;;
   *) die "the architecture $arch is not one of: x86_64, aarch64" ;;
 esac
-command -v apt-get >/dev/null ||
+[ -n "$qnn_version" ] || command -v apt-get >/dev/null ||
   die "no apt-get: this script is for Debian 12. Elsewhere install: ${packages[*]}"
 
 # One set-up at a time: a second one waits, then finds everything done.
@@ -210,6 +232,16 @@ mkdir -p "$deps" "$logs"
 exec 9>"$cache/.lock"
 flock 9
 rm -rf "$deps"/.work.*  # left by one that was killed
+
+if [ -n "$qnn_version" ]; then
+  if complete "qnn-$qnn_version"; then exit 0; fi
+  for tool in unzip "$(find_python)"; do
+    command -v "$tool" >/dev/null || die "'$tool' is missing: install it"
+  done
+  steps_total 1
+  step "$logs/qnn-$qnn_version.log" "fetching onnxruntime-qnn $qnn_version" fetch_qnn "$qnn_version"
+  exit 0
+fi
 
 tasks=()
 if ! complete "onnxruntime-$ORT_VERSION"; then
