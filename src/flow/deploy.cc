@@ -14,6 +14,7 @@
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/cuts.h"
+#include "flow/kept_segments.h"
 #include "flow/result_text.h"
 #include "ort/ops_library.h"
 
@@ -91,16 +92,18 @@ Json settings_of(const DeployOptions& options, const Model& source, const Deploy
                       {"applied", pass.outcome.applied},
                       {"skipped", pass.outcome.skipped.size()}});
   const LoadOptions& load = options.load;
-  return {{"contract", result.contract_origin},
-          {"source_files", source_files(source)},
-          {"cut", result.cut_origin},
-          {"tried", to_json(result.tried)},
-          {"passes", std::move(passes)},
-          {"intra_op_threads", load.intra_op_threads},
-          {"inter_op_threads", load.inter_op_threads},
-          {"parallel", load.parallel},
-          {"spinning", load.spinning},
-          {"optimization", to_string(load.optimization)}};
+  Json settings = {{"contract", result.contract_origin},
+                   {"source_files", source_files(source)},
+                   {"cut", result.cut_origin},
+                   {"tried", to_json(result.tried)},
+                   {"passes", std::move(passes)},
+                   {"intra_op_threads", load.intra_op_threads},
+                   {"inter_op_threads", load.inter_op_threads},
+                   {"parallel", load.parallel},
+                   {"spinning", load.spinning},
+                   {"optimization", to_string(load.optimization)}};
+  if (!result.kept.empty()) settings["kept_on_cpu"] = result.kept;
+  return settings;
 }
 
 std::string executors_of(const std::vector<Segment>& segments) {
@@ -119,6 +122,7 @@ struct Parties {
   const InputSource& inputs;
   const fs::path& directory;
   const fs::path& plain;  // for the same segments without fused operators
+  KeptSegments* kept;     // nullptr without DeployOptions::keep_on_cpu
 };
 
 // Fuses the attention of a segment on the cpu, or says that it can be.
@@ -144,13 +148,13 @@ Status fuse_attention(const DeployOptions& options, const Segment& segment, Mode
   return {};
 }
 
-Status add_segment(const Parties& parties, const std::string& name, Model& model,
-                   DeployResult& result) {
+Status add_segment(const Parties& parties, const std::string& name, const std::string& executor,
+                   Model& model, DeployResult& result) {
   Manifest& manifest = result.manifest;
   Segment segment;
   segment.name = name;
   segment.file = name + ".onnx";
-  TENONNX_ASSIGN_OR_RETURN(segment.executor, parties.device.executor_for(name));
+  segment.executor = executor;
   segment.inputs = model.inputs();
   segment.outputs = model.outputs();
   const bool keep = parties.options.keep_metadata;
@@ -160,6 +164,13 @@ Status add_segment(const Parties& parties, const std::string& name, Model& model
   TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.directory, keep));
   manifest.segments.push_back(std::move(segment));
   return {};
+}
+
+// Where the target's role of that name says.
+Status add_segment(const Parties& parties, const std::string& name, Model& model,
+                   DeployResult& result) {
+  TENONNX_ASSIGN_OR_RETURN(const std::string executor, parties.device.executor_for(name));
+  return add_segment(parties, name, executor, model, result);
 }
 
 // Writes the segments of one cut and proves them. Those of an earlier attempt go.
@@ -186,7 +197,11 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   manifest.contract.cut.clear();
   result.boundaries.clear();
   result.cut_description.clear();
-  if (parts) {
+  if (parties.kept != nullptr) {
+    for (KeptSegments::Part& part : parties.kept->parts)
+      TENONNX_RETURN_IF_ERROR(add_segment(parties, part.name, part.executor, part.model, result));
+    result.boundaries = parties.kept->boundaries;
+  } else if (parts) {
     TENONNX_RETURN_IF_ERROR(add_segment(parties, "encoder", parts->encoder, result));
     TENONNX_RETURN_IF_ERROR(add_segment(parties, "decoder", parts->decoder, result));
     result.boundaries = std::move(parts->boundaries);
@@ -199,8 +214,8 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   }
   for (const BoundaryTensor& boundary : result.boundaries) {
     manifest.boundaries.emplace_back(boundary.name, boundary.source);
-    // The package's contract names the cut that the package has.
-    manifest.contract.cut.push_back(boundary.source);
+    // The package's contract names the cut that the package has; many segments have no one cut.
+    if (parts) manifest.contract.cut.push_back(boundary.source);
   }
 
   ProofRequest request;
@@ -235,6 +250,11 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   if (!options.labels.empty() && options.labels != "none" && options.images.empty())
     return InvalidArgument("labels ('{}') need the images that they describe: give --images DIR",
                            options.labels.string());
+  if (!options.keep_on_cpu.empty() && !options.cut.empty())
+    return InvalidArgument(
+        "a cut (--cut {}) and a list of nodes (--keep-on-cpu {}) both say where the graph is "
+        "divided; give one of them: a list may name any node, those behind a cut included",
+        options.cut, options.keep_on_cpu.string());
   DeployResult result;
   Manifest& manifest = result.manifest;
   TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(options.target));
@@ -259,13 +279,24 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   result.inputs = inputs.description();
 
   step("cut");
-  TENONNX_ASSIGN_OR_RETURN(const CutAttempt first,
-                           first_attempt(options.cut, manifest.contract, prepared));
+  std::optional<KeptSegments> kept;
+  CutAttempt first;
+  if (options.keep_on_cpu.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(first, first_attempt(options.cut, manifest.contract, prepared));
+  } else {
+    TENONNX_ASSIGN_OR_RETURN(kept, keep_on_cpu(source, prepared, device, options.keep_on_cpu));
+    first.origin = "nodes kept on the cpu (--keep-on-cpu)";
+    result.kept = kept->nodes;
+    for (const std::string& note : kept->notes) result.notes.push_back(note);
+    if (!manifest.contract.cut.empty())
+      result.notes.push_back("the contract's cut is not used: the list of nodes divides the graph");
+  }
   std::optional<TemporaryDirectory> plain;
   if (options.fuse_attention && plain.emplace().path().empty())
     return Io("no temporary directory can be made; set TMPDIR to a writable directory");
   const fs::path plain_segments = plain ? plain->path() : fs::path();
-  const Parties parties{options, device, source, prepared, inputs, staged.path(), plain_segments};
+  const Parties parties{options, device,        source,         prepared,
+                        inputs,  staged.path(), plain_segments, kept ? &*kept : nullptr};
   TENONNX_RETURN_IF_ERROR(try_cut(parties, first, result));
   if (!first.named && result.proof.verdict == Verdict::kFail) {
     const FurtherAttempts further = further_attempts(device, prepared);

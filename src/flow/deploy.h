@@ -35,6 +35,9 @@ struct DeployOptions {
   // contract, a JSON array, or a name a line. Empty: what the contract names; else the whole graph,
   // and where that fails a gate, the automatic cut and its alternatives, until one does not fail.
   std::string cut;
+  // A list of nodes (cut/kept_nodes.h) that the cpu computes, the target's device all others, in
+  // segments that alternate (flow/kept_segments.h). Empty: none. Not together with `cut`.
+  std::filesystem::path keep_on_cpu;
   Preparation preparation;
   // Deformable attention of segments on the cpu becomes tenonnx.MSDeformAttn; the library that has
   // it becomes a part of the package.
@@ -59,12 +62,14 @@ struct DeployResult {
   std::string contract_origin;  // "shapes.contract.json", "guessed from the graph"
   bool contract_guessed = false;
   std::vector<std::string> assumed;  // what a guess takes for granted, also among the notes
-  // "cut by --cut", "cut by the contract", "whole graph (...)", "automatic cut (...)"
+  // "cut by --cut", "cut by the contract", "whole graph (...)", "automatic cut (...)", "nodes kept
+  // on the cpu (--keep-on-cpu)"
   std::string cut_origin;
   std::string cut_description;  // "33,600 elements, 131 KiB in float32; behind it ..."; "" uncut
   std::vector<TriedCut> tried;  // in order; the last one that was possible is the package's
   std::vector<std::string> notes;
   std::vector<BoundaryTensor> boundaries;
+  std::vector<std::string> kept;  // nodes, by DeployOptions::keep_on_cpu
   std::vector<PassReport> passes;
   std::string inputs;  // InputSource::description
 };
