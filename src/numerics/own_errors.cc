@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "numerics/own_errors.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/status.h"
+#include "flow/noise_path.h"
+#include "numerics/decoupled.h"
+
+namespace tenonnx {
+namespace {
+
+Status add_recorded(const Executor& executor, const Model& model, PlanRequest& request) {
+  TENONNX_ASSIGN_OR_RETURN(const auto recorded, executor.recorded_tensors(model));
+  if (!recorded) return {};
+  std::set<std::string> names(recorded->begin(), recorded->end());
+  if (request.recorded)
+    std::erase_if(names, [&](const auto& name) { return !request.recorded->contains(name); });
+  request.recorded = std::move(names);
+  return {};
+}
+
+class Measurer {
+ public:
+  explicit Measurer(const ErrorsRequest& request) : request_(request), setup_(*request.setup) {}
+
+  Result<ErrorTable> run() {
+    PlanRequest plan;
+    plan.reference = &setup_.reference;
+    plan.candidate = setup_.two_models ? &setup_.other : nullptr;
+    plan.names = setup_.two_models ? &setup_.names : nullptr;
+    plan.names_file = setup_.names_file;
+    TENONNX_RETURN_IF_ERROR(add_recorded(*setup_.ref, setup_.source, plan));
+    ref_recorded_ = plan.recorded.has_value();
+    TENONNX_RETURN_IF_ERROR(
+        add_recorded(*setup_.on, setup_.two_models ? setup_.other : setup_.source, plan));
+    on_recorded_ = plan.recorded.has_value() && !ref_recorded_;
+    TENONNX_ASSIGN_OR_RETURN(plan_, plan_comparison(plan));
+    settings_ = setup_.settings;
+    settings_.masks = mask_magnitudes(setup_.reference, settings_.storage);
+    TENONNX_ASSIGN_OR_RETURN(paths_, noise_paths(setup_.reference, settings_.storage));
+
+    TENONNX_ASSIGN_OR_RETURN(ComparedTensors accumulated, run_accumulated());
+    ErrorTable table;
+    table.windows = accumulated.windows;
+    table.recalled = accumulated.recalled;
+    for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
+      table.tensors.push_back({plan_.tensors[i], std::move(accumulated.tensors[i]), {}});
+    for (std::size_t i = 0; i < plan_.selections.size(); ++i)
+      table.selections.push_back({plan_.selections[i], accumulated.selections[i]});
+    if (on_recorded_) {
+      table.own_missing =
+          "the candidate is a recording: it cannot be fed with the reference's tensors";
+    } else {
+      auto own = run_own();
+      if (own.ok()) {
+        table.windows += own->windows;
+        table.recalled += own->recalled;
+        for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
+          table.tensors[i].own = std::move(own->tensors[i]);
+      } else {
+        table.own_missing = own.status().message();
+      }
+    }
+    judge_all(table);
+    return table;
+  }
+
+ private:
+  WindowsRequest windows(const ComparePlan& plan, const CompareJournal* journal,
+                         std::string_view step) const {
+    WindowsRequest out;
+    out.plan = &plan;
+    out.reference = &setup_.reference;
+    out.candidate = &setup_.candidate();
+    out.ref = setup_.ref.get();
+    out.on = setup_.on.get();
+    out.ref_is_recorded = ref_recorded_;
+    out.floors = paths_.runs;
+    out.inputs = &setup_.inputs;
+    if (setup_.contract_is_declared) out.contract = &setup_.contract;
+    out.settings = settings_;
+    out.load = request_.load;
+    out.memory = request_.memory;
+    if (request_.progress)
+      out.progress = [progress = request_.progress, step](std::string_view, std::int64_t done,
+                                                          std::int64_t of) {
+        progress(step, done, of);
+      };
+    if (journal != nullptr) {
+      out.recall = [journal](std::size_t begin) { return journal->recall(begin); };
+      out.remember = [journal](std::size_t begin, const WindowFigures& figures) {
+        return journal->remember(begin, figures);
+      };
+    }
+    return out;
+  }
+
+  Result<ComparedTensors> run_accumulated() const {
+    return run_windows(windows(plan_, request_.accumulated, "accumulated errors"));
+  }
+
+  Result<ComparedTensors> run_own() {
+    // The reference's tensors are fed, so that nothing lies behind what the device selects.
+    ComparePlan plan = plan_;
+    FedTensors theirs, ours;  // names in the candidate, in the reference
+    for (PlannedTensor& tensor : plan.tensors) {
+      tensor.behind.clear();
+      ours.emplace(tensor.tensor.name, tensor.tensor.name);
+      // In another layout it cannot be fed as it is: the piece behind it then begins before it.
+      if (tensor.state == TensorState::kCompared && tensor.perm.empty())
+        theirs.emplace(tensor.candidate, tensor.tensor.name);
+    }
+    ReferenceTensors reference(*setup_.ref, setup_.reference, setup_.inputs, request_.load);
+    const DecoupledExecutor device(*setup_.on, theirs, reference);
+    std::vector<std::unique_ptr<Executor>> floors;
+    WindowsRequest request = windows(plan, request_.own, "own errors");
+    request.on = &device;
+    for (FloorRun& floor : request.floors) {
+      floors.push_back(std::make_unique<DecoupledExecutor>(*floor.executor, ours, reference));
+      floor.executor = floors.back().get();
+      floor.origin = floor.origin == "two optimisation levels" ? floor.origin : "its own rounding";
+    }
+    return run_windows(request);
+  }
+
+  void judge_all(ErrorTable& table) const {
+    for (TensorErrors& tensor : table.tensors) {
+      const CompareSettings settings = settings_for(tensor.plan, settings_);
+      for (auto* figures : {&tensor.accumulated, &tensor.own})
+        if (*figures) judge(**figures, tensor.plan.tensor.name, settings);
+      if (!tensor.accumulated) continue;
+      ++table.compared;
+      table.identical += tensor.accumulated->error.differing == 0 ? 1 : 0;
+    }
+  }
+
+  const ErrorsRequest& request_;
+  const CompareSetup& setup_;
+  ComparePlan plan_;
+  CompareSettings settings_;
+  NoisePaths paths_;
+  bool ref_recorded_ = false, on_recorded_ = false;
+};
+
+}  // namespace
+
+std::size_t ErrorTable::with_own() const {
+  return static_cast<std::size_t>(std::count_if(
+      tensors.begin(), tensors.end(), [](const TensorErrors& one) { return one.own.has_value(); }));
+}
+
+Result<ErrorTable> measure_errors(const ErrorsRequest& request) { return Measurer(request).run(); }
+
+}  // namespace tenonnx
