@@ -8,6 +8,7 @@
 #include "adapters/exec.h"
 #include "adapters/files.h"
 #include "adapters/provider.h"
+#include "adapters/qnn.h"
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "device/device.h"
@@ -51,6 +52,10 @@ Result<std::unique_ptr<Executor>> make_provider(std::string_view rest) {
   return make_provider_executor(rest);
 }
 
+Result<std::unique_ptr<Executor>> make_qnn(std::string_view rest) {
+  return make_qnn_executor(rest);
+}
+
 struct Adapter {
   std::string_view kind;
   std::string_view form;
@@ -87,6 +92,15 @@ Result<std::unique_ptr<Executor>> make_executor(std::string_view address, Addres
         "executor '{}' would write a file that a package or a device file names: leave 'report' "
         "out there; it is for addresses on the command line",
         address);
+  if (origin == AddressOrigin::kFile && kind == "qnn")
+    for (const std::string_view key : {"library", "op_affinity"})
+      if (address.find(fmt::format("{}=", key)) != std::string_view::npos)
+        return InvalidArgument(
+            "executor '{}': '{}' names a file that would be loaded on the word of a package or a "
+            "device file: leave it out there (TENONNX_QNN names the library); it is for addresses "
+            "on "
+            "the command line",
+            address, key);
   for (const Adapter& adapter : kAdapters) {
     if (adapter.kind != kind) continue;
     if (colon != std::string_view::npos && colon + 1 == address.size())

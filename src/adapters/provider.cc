@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "adapters/context.h"
 #include "adapters/device_versions.h"
 #include "adapters/node_facts.h"
 #include "adapters/provider_refusal.h"
@@ -90,25 +91,6 @@ Result<std::vector<VendorNode>> read_report(const fs::path& file) {
   return out;
 }
 
-class ProviderGraph final : public LoadedGraph {
- public:
-  ProviderGraph(std::unique_ptr<LoadedGraph> session, ProviderRecord record)
-      : session_(std::move(session)), record_(std::move(record)) {}
-  const std::vector<TensorInfo>& inputs() const override { return session_->inputs(); }
-  const std::vector<TensorInfo>& outputs() const override { return session_->outputs(); }
-  using LoadedGraph::run;
-  Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) override {
-    return session_->run(inputs, outputs);
-  }
-  Result<Placement> placement() override { return session_->placement(); }
-  std::string description() const override { return session_->description(); }
-  const ProviderRecord& record() const { return record_; }
-
- private:
-  const std::unique_ptr<LoadedGraph> session_;
-  const ProviderRecord record_;
-};
-
 class ProviderExecutor final : public Executor {
  public:
   ProviderExecutor(std::string address, SimNpuOptions options,
@@ -161,7 +143,8 @@ class ProviderExecutor final : public Executor {
     auto loaded = load_session(folded, unfused, setup);
     if (!loaded.ok() && options.disable_fallback) return refused(folded, unfused, setup, loaded);
     if (!loaded.ok()) return loaded.status().at(address_);
-    ProviderRecord record{std::string(kSimNpuProvider), options_, assignment_of(**loaded), {}};
+    ProviderRecord record{
+        std::string(kSimNpuProvider), options_.pinned, assignment_of(**loaded), {}};
     TENONNX_ASSIGN_OR_RETURN(record.vendor, read_report(report));
     return std::unique_ptr<LoadedGraph>(
         std::make_unique<ProviderGraph>(std::move(*loaded), std::move(record)));
@@ -210,11 +193,6 @@ Result<std::unique_ptr<ProviderExecutor>> make(std::string_view rest) {
 
 }  // namespace
 
-const ProviderRecord* provider_record(const LoadedGraph& graph) {
-  const auto* provider = dynamic_cast<const ProviderGraph*>(&graph);
-  return provider != nullptr ? &provider->record() : nullptr;
-}
-
 Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) {
   TENONNX_ASSIGN_OR_RETURN(auto executor, make(rest));
   return std::unique_ptr<Executor>(std::move(executor));
@@ -223,35 +201,11 @@ Result<std::unique_ptr<Executor>> make_provider_executor(std::string_view rest) 
 Status compile_context(std::string_view rest, const Model& model, const fs::path& out, bool embed,
                        const LoadOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(const auto executor, make(rest));
-  std::error_code error;
-  if (fs::exists(out, error))
-    return FailedPrecondition("'{}' exists already; remove it, or name another file", out.string());
-  const fs::path folder = out.parent_path().empty() ? fs::path(".") : out.parent_path();
-  const fs::path work = folder / (".tenonnx-context-" + random_suffix());
-  if (!fs::create_directory(work, error))
-    return Io("cannot make a directory in '{}': {}", folder.string(), error.message());
-  Status status = [&]() -> Status {
-    const auto compiled =
-        executor->load(model, options,
-                       {{kOrtSessionOptionEpContextEnable, "1"},
-                        {kOrtSessionOptionEpContextEmbedMode, embed ? "1" : "0"},
-                        {kOrtSessionOptionEpContextFilePath, (work / out.filename()).string()}});
-    TENONNX_RETURN_IF_ERROR(compiled.status());
-    if (!fs::exists(work / out.filename(), error))
-      return FailedPrecondition("{} compiled nothing: it took no node of the model",
-                                kSimNpuProvider);
-    std::vector<fs::path> beside;
-    for (const auto& entry : fs::directory_iterator(work, error))
-      if (entry.path().filename() != out.filename()) beside.push_back(entry.path().filename());
-    beside.push_back(out.filename());  // the model last
-    for (const fs::path& file : beside) {
-      fs::rename(work / file, folder / file, error);
-      if (error) return Io("cannot write '{}': {}", (folder / file).string(), error.message());
-    }
-    return {};
-  }();
-  fs::remove_all(work, error);
-  return status;
+  return write_context(
+      [&](const std::map<std::string, std::string>& entries) {
+        return executor->load(model, options, entries).status();
+      },
+      out, embed, kSimNpuProvider);
 }
 
 std::optional<SimNpuOptions> simnpu_options_of(std::string_view address) {

@@ -17,30 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/provider_graph.h"
 #include "adapters/simnpu_options.h"
-#include "ort/executor.h"
-#include "ort/placement.h"
 
 namespace tenonnx {
 
 inline constexpr std::string_view kSimNpuProvider = "SimNpuExecutionProvider";
-
-// What the provider says of itself: a claim, where the profile is proof. Of each node it took, the
-// partition and who is to compute it ("device", or "host": the vendor's own code on the CPU).
-struct VendorNode {
-  std::string node, op_type, partition, backend;
-};
-
-// What is known of a graph that a provider has loaded, before the first run.
-struct ProviderRecord {
-  std::string provider;  // as profiles name it
-  SimNpuOptions options;
-  std::vector<AssignedNode> assigned;  // ONNX Runtime's assignment record
-  std::vector<VendorNode> vendor;      // empty where the provider wrote no record
-};
-
-// nullptr for a graph of another executor.
-const ProviderRecord* provider_record(const LoadedGraph& graph);
 
 // `rest` is the address behind "provider:". InvalidArgument: another provider, an option that does
 // not exist. NotFound: the device, or the plugin library (TENONNX_SIMNPU names it, else it is

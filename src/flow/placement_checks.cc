@@ -114,9 +114,9 @@ void add_affinity_findings(const ProviderRecord& pinned, const ProviderRecord& w
   std::size_t meant = 0;
   for (const AssignedNode& node : without.assigned)
     meant +=
-        node.provider == without.provider && pinned.options.pinned.contains(node.op_type) ? 1 : 0;
+        node.provider == without.provider && pinned.pinned.contains(node.op_type) ? 1 : 0;
   const std::size_t moved = before - std::min(before, after);
-  const std::string names = fmt::format("{}", fmt::join(pinned.options.pinned, ", "));
+  const std::string names = fmt::format("{}", fmt::join(pinned.pinned, ", "));
   if (before > 0 && after == 0)
     result.findings.push_back(fmt::format(
         "pinning {} to the CPU moved everything there: {} of that type, {} of the device's {} "

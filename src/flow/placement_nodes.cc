@@ -78,7 +78,7 @@ class Placer {
   }
 
   void on_cpu(const NodeFacts& facts, PlacedNode& placed) const {
-    if (e_.record->options.pinned.contains(placed.op_type)) {
+    if (e_.record->pinned.contains(placed.op_type)) {
       placed.place = NodePlace::kCpu;
       placed.why = "pinned to the CPU";
       return;

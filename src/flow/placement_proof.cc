@@ -161,13 +161,13 @@ class PlacementProver {
 
   // What pinning did beside moving the operators that were pinned: the same model without it.
   Status affinity() {
-    if (record_ == nullptr || record_->options.pinned.empty()) return {};
+    if (record_ == nullptr || record_->pinned.empty()) return {};
     // A misspelt type would read as "pinning it moves nothing".
     std::set<std::string> types;
     for_each_graph(prepared_.proto().graph(), [&](const onnx::GraphProto& graph) {
       for (const auto& node : graph.node()) types.insert(node.op_type());
     });
-    for (const std::string& pinned : record_->options.pinned)
+    for (const std::string& pinned : record_->pinned)
       if (!types.contains(pinned))
         return InvalidArgument(
             "--affinity {}=cpu: the model has no node of that type; the nearest are {}", pinned,

@@ -32,6 +32,10 @@ struct LoadOptions {
   Optimization optimization = Optimization::kAll;
   bool profile = false;           // needed for placement(): the profile decides where a node ran
   bool disable_fallback = false;  // a node that falls to the CPU is an error
+  // An emulator of a device, which takes seconds to minutes a run, may answer what it has computed
+  // before, with the same graph, inputs, options and versions, from the user's cache. Never for
+  // times or placement.
+  bool reuse_results = false;
 };
 
 // Where one executed node ran. `node` is the name in the graph as executed (after fusions).

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/own_directory.h"
 #include "base/status.h"
+#include "ort/messages.h"
 
 namespace tenonnx {
 namespace {
@@ -62,6 +63,7 @@ void ORT_API_CALL forward_log(void*, OrtLoggingLevel severity, const char* categ
                               const char* location, const char* message) {
   if (severity < ORT_LOGGING_LEVEL_WARNING) return;
   try {
+    deliver_runtime_message(message);
     log_debug("onnxruntime [{}] {}: {}", category, location, message);
   } catch (...) {  // a C callback must not throw; losing a debug message is harmless
   }

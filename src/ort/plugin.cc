@@ -20,14 +20,17 @@ Ort::Env& environment() {
 }  // namespace
 
 Result<PluginProvider> register_plugin(const std::filesystem::path& library,
-                                       const std::string& provider) {
+                                       const std::string& provider,
+                                       const std::string& registration) {
   TENONNX_RETURN_IF_ERROR(onnxruntime().status());
   static std::mutex mutex;
   static std::map<std::filesystem::path, std::string> registered;  // file -> registration name
   const std::lock_guard lock(mutex);
   try {
     if (!registered.contains(library)) {
-      const std::string name = fmt::format("tenonnx.{}.virtual", registered.size());
+      const std::string name = registration.empty()
+                                   ? fmt::format("tenonnx.{}.virtual", registered.size())
+                                   : registration;
       environment().RegisterExecutionProviderLibrary(name.c_str(), library);
       registered[library] = name;
     }

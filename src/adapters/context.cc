@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "adapters/context.h"
+
+#include <onnx/onnx_pb.h>
+#include <onnxruntime_session_options_config_keys.h>
+
+#include <system_error>
+#include <vector>
+
+#include "adapters/provider.h"
+#include "adapters/qnn.h"
+#include "base/files.h"
+#include "base/status.h"
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kProvider = "provider:", kQnn = "qnn:";
+
+const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_view name) {
+  for (const onnx::AttributeProto& one : node.attribute())
+    if (one.name() == name) return &one;
+  return nullptr;
+}
+
+bool is_context(const onnx::NodeProto& node) {
+  return node.op_type() == "EPContext" && node.domain() == "com.microsoft";
+}
+
+Status check_context(const onnx::NodeProto& node, const fs::path& directory) {
+  // A node that shares the binary of another one holds none. Source: EPContext of com.microsoft,
+  // attribute main_context (default 1), embed_mode (default 1: the binary itself).
+  const auto* main = attribute(node, "main_context");
+  if (main != nullptr && main->i() == 0) return {};
+  const auto* embed = attribute(node, "embed_mode");
+  const auto* content = attribute(node, "ep_cache_context");
+  if (content == nullptr || content->s().empty())
+    return DataLoss(
+        "the compiled partition '{}' (EPContext) is without its binary: a runtime would leave it "
+        "to the "
+        "CPU or fail; compile the model again",
+        node.name());
+  if (embed == nullptr || embed->i() != 0) return {};
+  TENONNX_ASSIGN_OR_RETURN(const fs::path file, resolve_inside(directory, content->s()));
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  if (error || bytes == 0)
+    return DataLoss("the binary '{}' of the compiled partition '{}' (EPContext) is {}",
+                    content->s(), node.name(), error ? "not there" : "empty");
+  return {};
+}
+
+}  // namespace
+
+bool compiles_contexts(std::string_view address) {
+  return address.starts_with(kProvider) || address.starts_with(kQnn);
+}
+
+Status compile_context_for(std::string_view address, const Model& model, const fs::path& out,
+                           bool embed, const LoadOptions& options) {
+  if (address.starts_with(kProvider))
+    return compile_context(address.substr(kProvider.size()), model, out, embed, options);
+  if (address.starts_with(kQnn))
+    return compile_qnn_context(address.substr(kQnn.size()), model, out, embed, options);
+  return Unsupported("executor '{}' compiles no contexts; provider:simnpu and qnn: do", address);
+}
+
+Status write_context(const ContextSession& create, const fs::path& out, bool embed,
+                     std::string_view provider) {
+  std::error_code error;
+  if (fs::exists(out, error))
+    return FailedPrecondition("'{}' exists already; remove it, or name another file", out.string());
+  const fs::path folder = out.parent_path().empty() ? fs::path(".") : out.parent_path();
+  const fs::path work = folder / (".tenonnx-context-" + random_suffix());
+  if (!fs::create_directory(work, error))
+    return Io("cannot make a directory in '{}': {}", folder.string(), error.message());
+  Status status = [&]() -> Status {
+    TENONNX_RETURN_IF_ERROR(
+        create({{kOrtSessionOptionEpContextEnable, "1"},
+                {kOrtSessionOptionEpContextEmbedMode, embed ? "1" : "0"},
+                {kOrtSessionOptionEpContextFilePath, (work / out.filename()).string()}}));
+    if (!fs::exists(work / out.filename(), error))
+      return FailedPrecondition("{} compiled nothing: it took no node of the model", provider);
+    std::vector<fs::path> beside;
+    for (const auto& entry : fs::directory_iterator(work, error))
+      if (entry.path().filename() != out.filename()) beside.push_back(entry.path().filename());
+    beside.push_back(out.filename());  // the model last
+    for (const fs::path& file : beside) {
+      fs::rename(work / file, folder / file, error);
+      if (error) return Io("cannot write '{}': {}", (folder / file).string(), error.message());
+    }
+    return {};
+  }();
+  fs::remove_all(work, error);
+  return status;
+}
+
+std::size_t count_contexts(const Model& model) {
+  std::size_t count = 0;
+  for (const onnx::NodeProto& node : model.proto().graph().node())
+    count += is_context(node) ? 1 : 0;
+  return count;
+}
+
+Status check_contexts(const Model& model, const fs::path& directory) {
+  for (const onnx::NodeProto& node : model.proto().graph().node())
+    if (is_context(node)) TENONNX_RETURN_IF_ERROR(check_context(node, directory));
+  return {};
+}
+
+}  // namespace tenonnx
