@@ -13,7 +13,8 @@
 //
 // Inf or NaN where the old region is finite is a failure in every class. A region with sampling
 // nodes is also run on coordinates that reach every case, and its taps are compared
-// (proof_sampling.h): a wrong one is a failure of the classes bitwise and algebraic.
+// (proof_sampling.h): a wrong one is a failure of every class but approximate. A bounded pass may
+// say up to which values its bound holds: real values beyond are a failure, made ones stay within.
 #pragma once
 
 #include <cstdint>

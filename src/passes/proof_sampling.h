@@ -101,8 +101,9 @@ class SamplingRegion {
   const std::vector<SamplingInputs>& made() const { return made_; }
   // Every level can be reached, so that what holds on made() holds for every case.
   bool reaches_all() const;
-  // Judges and describes. `failure`: a tap that is wrong where the class allows none, and the set.
-  Result<SamplingProof> report(PassClass exactness);
+  // Judges and describes. `bound`: of a bounded pass, 0 of any other. `failure`: a tap that is
+  // wrong where the class allows none, and the set.
+  Result<SamplingProof> report(PassClass exactness, double bound);
   const std::optional<Check>& failure() const { return failure_; }
   const SamplingInputs* failing() const { return failing_; }
 
@@ -143,6 +144,7 @@ class SamplingRegion {
   std::vector<std::size_t> image_;  // of each level: the first level that samples the same image
   std::vector<SamplingInputs> made_;
   std::optional<SamplingInputs> mixed_;  // all cases in one set, where there are points enough
+  double bound_ = 0;
   std::vector<std::string> notes_;
   std::optional<Check> failure_;
   const SamplingInputs* failing_ = nullptr;

@@ -37,7 +37,7 @@ double max_abs_error(const Tensor& a, const Tensor& b) {
 bool counts(PassClass exactness, const SampledLevel& level, const SamplingInputs& inputs,
             bool made) {
   if (exactness == PassClass::kBitwise) return true;
-  if (exactness != PassClass::kAlgebraic) return false;
+  if (exactness == PassClass::kApproximate) return false;
   if (level.mode == "nearest") return made && inputs.made != SamplingCase::kTies;
   return !(level.padding == "reflection" && inputs.made == SamplingCase::kFar);
 }
@@ -82,7 +82,7 @@ TapCount SamplingRegion::taps_of(std::size_t level, const TensorMap& inputs) {
     return [this, form](const TensorMap& values) { return run(form, values); };
   };
   return compare_taps(levels_[level], maps_[level].value, maps_[level].value_input, inputs,
-                      side(RegionForm::kBefore), side(RegionForm::kAfter));
+                      side(RegionForm::kBefore), side(RegionForm::kAfter), bound_);
 }
 
 void SamplingRegion::add_taps(const SamplingInputs& inputs, bool made, PassClass exactness,
@@ -212,8 +212,9 @@ void SamplingRegion::add_costs(SamplingProof& proof) {
   proof.seconds_after = time(RegionForm::kAfter);
 }
 
-Result<SamplingProof> SamplingRegion::report(PassClass exactness) {
+Result<SamplingProof> SamplingRegion::report(PassClass exactness, double bound) {
   SamplingProof proof;
+  bound_ = bound;
   for (const SampledLevel& level : levels_) {
     SampledLevelProof one;
     one.level = level;

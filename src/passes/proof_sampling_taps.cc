@@ -42,6 +42,7 @@ class Reader {
   }
   std::size_t colours() const { return static_cast<std::size_t>(colours_); }
   double span(std::size_t axis) const { return span_[axis]; }
+  double unit() const { return unit_; }
 
   Result<Taps> read(const RunOutputs& run) const {
     TENONNX_ASSIGN_OR_RETURN(const std::vector<double> base, outputs_of(run, -1, 0));
@@ -135,7 +136,8 @@ double distance(const Position& a, const Position& b, std::size_t axes) {
 }  // namespace
 
 TapCount compare_taps(const SampledLevel& level, const ElementMap& map, const std::string& input,
-                      const TensorMap& values, const RunOutputs& before, const RunOutputs& after) {
+                      const TensorMap& values, const RunOutputs& before, const RunOutputs& after,
+                      double bound) {
   TapCount count;
   const Reader reader(level, map, input, values);
   const auto old_taps = reader.read(before);
@@ -150,8 +152,9 @@ TapCount compare_taps(const SampledLevel& level, const ElementMap& map, const st
     return count;
   }
   const DType dtype = values.at(input).dtype();
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   const double tolerance =
-      dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? kHalfTapTolerance : kTapTolerance;
+      std::max(half ? kHalfTapTolerance : kTapTolerance, bound / reader.unit());
   const std::size_t axes = level.size.size();
   for (std::size_t o = 0; o < old_taps->size(); ++o) {
     bool wrong_here = false;

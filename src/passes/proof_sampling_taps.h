@@ -40,8 +40,10 @@ struct TapCount {
 using RunOutputs = std::function<Result<std::vector<Tensor>>(const TensorMap& inputs)>;
 
 // `map`: where the level's image comes from in `input`, which `values` holds. Everything of `input`
-// but the level's first channel is 0.
+// but the level's first channel is 0. `bound`: how far an output may be off by the pass's own word;
+// a weight may then differ by what that is of the images' values.
 TapCount compare_taps(const SampledLevel& level, const ElementMap& map, const std::string& input,
-                      const TensorMap& values, const RunOutputs& before, const RunOutputs& after);
+                      const TensorMap& values, const RunOutputs& before, const RunOutputs& after,
+                      double bound = 0);
 
 }  // namespace tenonnx

@@ -13,7 +13,8 @@
 // Options: range=MAX: the largest magnitude of the values, of every site; range.TENSOR=MAX: of the
 //   site that samples TENSOR, before `range`. Take it from calibration: what exceeds it saturates.
 //   output: float (default), which is not rounded to int8 again, or int8.
-// Class bounded, in units of scale, while values are within their range:
+// Class bounded, in units of scale, while values are within their range (real values beyond it fail
+// the proof):
 //   1/2            rounding a value to int8; none where it is int8
 //   2              the fixed point (int8_lut_grid_sample.h): 1/512 pixel and 1/510 of a weight on
 //                  each axis, times a step of 255 between neighbours
@@ -135,6 +136,8 @@ class Replacer {
     PassOutcome outcome = r_.finish();
     if (outcome.applied == 0) return outcome;
     outcome.bound = Limit{bound_, bound_origin_};
+    outcome.holds_within = std::move(holds_within_);
+    outcome.recomputed = std::move(recomputed_);
     onnx::ModelProto& proto = model_.mutable_proto();
     TENONNX_RETURN_IF_ERROR(import_opset(proto, "tenonnx", 1));
     // ONNX infers nothing through an operator that it does not know.
@@ -193,6 +196,9 @@ class Replacer {
     }
     add_type(sampled, site);
     const double bound = bound_of(site, value, options_.int8_output);
+    recomputed_.emplace(site.output, bound);
+    if (value.tensor.empty())
+      holds_within_.emplace(site.value, 127.5 * static_cast<double>(value.scale));  // rounds to 127
     if (bound > bound_) {
       bound_ = bound;
       bound_origin_ =
@@ -221,6 +227,7 @@ class Replacer {
   std::vector<onnx::ValueInfoProto> types_;
   double bound_ = 0;
   std::string bound_origin_;
+  std::map<std::string, double> holds_within_, recomputed_;  // PassOutcome
 };
 
 }  // namespace

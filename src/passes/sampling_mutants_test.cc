@@ -36,11 +36,11 @@ ProofData harmless() {
   return data;
 }
 
-PassProof prove(const Model& before, const Model& after, const ProofData& data) {
-  const PassInfo pass = {"test_pass",           PassStage::kRewrite, 7,      26,
-                         PassClass::kAlgebraic, "of a test",         nullptr};
+PassProof prove(const Model& before, const Model& after, const ProofData& data,
+                PassClass exactness = PassClass::kAlgebraic, const PassOutcome& outcome = {}) {
+  const PassInfo pass = {"test_pass", PassStage::kRewrite, 7, 26, exactness, "of a test", nullptr};
   const auto executor = make_cpu_executor();
-  auto proof = PassProver(*executor, data, {}).prove(pass, before, after, {});
+  auto proof = PassProver(*executor, data, {}).prove(pass, before, after, outcome);
   EXPECT_TRUE(proof.ok()) << proof.status().message();
   return proof.ok() ? std::move(proof).value() : PassProof();
 }
@@ -128,6 +128,47 @@ TEST(GatherPass, IsProvedAndItsMutantsAreCaught) {
       }
     }
   }
+}
+
+// The fixed point weighs in steps of 1/512 pixel and rounds values to 1/127 of their range: what is
+// within its bound is right, and a fault is still one. Values are -1 to 1.
+TEST(Int8LutPass, IsProvedAndItsMutantsAreCaught) {
+  const Model before = original();
+  for (const char* output : {"float", "int8"}) {
+    Model right = before.clone();
+    const PassOutcome outcome =
+        run_pass(right, "replace_grid_sample_int8_lut", {{"range", "1"}, {"output", output}});
+    ASSERT_EQ(outcome.applied, 1);
+    const PassProof proof = prove(before, right, harmless(), PassClass::kBounded, outcome);
+    EXPECT_EQ(proof.verdict, Verdict::kPass) << to_json(proof).dump(2);
+    ASSERT_EQ(proof.sampling.size(), 1U);
+    EXPECT_GT(proof.sampling[0].levels[0].taps.taps, 0);
+    EXPECT_EQ(proof.sampling[0].levels[0].taps.wrong, 0);
+    EXPECT_FALSE(proof.sampling[0].breaks.has_value());
+    for (const GridFault& fault : kGridFaults) {
+      SCOPED_TRACE(fault.name);
+      Model wrong = right.clone();
+      fault.plant(wrong);
+      const PassProof caught = prove(before, wrong, harmless(), PassClass::kBounded, outcome);
+      EXPECT_EQ(caught.verdict, Verdict::kFail);
+      ASSERT_EQ(caught.sampling.size(), 1U);
+      EXPECT_GT(caught.sampling[0].levels[0].taps.wrong, 0);
+    }
+  }
+}
+
+// A range that real values leave is the caller's mistake, and is said so.
+TEST(Int8LutPass, ValuesBeyondTheRangeFailTheProof) {
+  const Model before = original();
+  Model after = before.clone();
+  const PassOutcome outcome = run_pass(after, "replace_grid_sample_int8_lut", {{"range", "0.5"}});
+  const PassProof proof = prove(before, after, harmless(), PassClass::kBounded, outcome);
+  EXPECT_EQ(proof.verdict, Verdict::kFail);
+  ASSERT_EQ(proof.failures.size(), 1U);
+  EXPECT_EQ(proof.failures[0].check.name, "value: largest magnitude");
+  EXPECT_DOUBLE_EQ(proof.failures[0].check.value, 1);
+  EXPECT_NEAR(proof.failures[0].check.limit.value, 0.5 * 127.5 / 127, 1e-6);
+  EXPECT_THAT(proof.failures[0].check.limit.origin, testing::HasSubstr("give it a larger range"));
 }
 
 // Every read that the pass wrote, one further: out of bounds at the last pixel, wrong elsewhere.
