@@ -214,6 +214,8 @@ Result<std::set<int>> read_node_list(const std::filesystem::path& file, const Gr
     std::string_view name(text.data() + begin, end - begin);
     begin = end + 1;
     ++line;
+    if (line == 1 && name.starts_with("\xEF\xBB\xBF")) name.remove_prefix(3);  // of some editors
+    while (!name.empty() && (name.front() == ' ' || name.front() == '\t')) name.remove_prefix(1);
     while (!name.empty() && (name.back() == ' ' || name.back() == '\r' || name.back() == '\t'))
       name.remove_suffix(1);
     if (name.empty() || name.front() == '#') continue;

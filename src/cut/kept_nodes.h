@@ -44,8 +44,8 @@ DivisionPrice price_of(const Model& model, const GraphIndex& index,
                        const std::vector<NodeSegment>& segments);
 
 // A list of nodes in a file: a name a line (of a node, or of a tensor that it makes); lines that
-// begin with '#' and empty ones say nothing. NotFound with the line and near names; InvalidArgument
-// where the file names none.
+// begin with '#' and empty ones say nothing, nor do blanks around a name. NotFound with the line
+// and near names; InvalidArgument where the file names none.
 Result<std::set<int>> read_node_list(const std::filesystem::path& file, const GraphIndex& index);
 // The name under which such a list has a node: its own where no other node has it, else that of its
 // first output.

@@ -93,6 +93,18 @@ TEST(KeptNodes, ListsThereAndBack) {
   EXPECT_THAT(*read, ElementsAre(2, 4));
 }
 
+// As an editor on Windows writes them.
+TEST(KeptNodes, ByteOrderMarkLineEndsAndBlanksAreNoPartOfAName) {
+  const Model model = parse_model(kGraph);
+  const GraphIndex index(model.proto().graph());
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "kept.txt";
+  std::ofstream(file, std::ios::binary) << "\xEF\xBB\xBFleft\r\n\r\n\t# of both\r\n  right \r\nl";
+  const auto read = read_node_list(file, index);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_THAT(*read, ElementsAre(2, 3));
+}
+
 TEST(KeptNodes, BadListsSayWhere) {
   const Model model = parse_model(kGraph);
   const GraphIndex index(model.proto().graph());

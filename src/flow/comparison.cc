@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "flow/comparison.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/status.h"
@@ -41,6 +42,14 @@ Json match_figures(const MatchResult& match) {
   return out;
 }
 
+// Where rows do not correspond, Inf in another row is none too many.
+void count_broken(TensorError& error) {
+  const auto lost = [](const NonFiniteCount& count) { return count.inf + count.nan; };
+  const std::int64_t more = lost(error.candidate) - lost(error.reference);
+  error.broken = std::clamp<std::int64_t>(more, 0, error.broken);
+  if (error.broken == 0) error.first_broken_index = -1;
+}
+
 }  // namespace
 
 Status ChainComparison::add(const std::string& input, const Observation& reference,
@@ -54,10 +63,13 @@ Status ChainComparison::add(const std::string& input, const Observation& referen
     if (a == ours.end() || b == theirs.end() || !is_floating(a->second.dtype())) continue;
     TENONNX_ASSIGN_OR_RETURN(const Tensor left, to_float32(a->second));
     TENONNX_ASSIGN_OR_RETURN(const Tensor right, to_float32(b->second));
-    const auto compared = compare_tensors(left, right);
+    // NonMaxSuppression chooses how many, too.
+    if (selected_.contains(name) && left.shape() != right.shape()) continue;
+    auto compared = compare_tensors(left, right);
     if (!compared.ok())
       return compared.status().at(fmt::format("tensor '{}' of '{}'", name, input));
     TENONNX_ASSIGN_OR_RETURN(const RowError rows, compare_rows(left, right));
+    if (selected_.contains(name)) count_broken(*compared);
     const auto [entry, first] = tensors_.try_emplace(name);
     State& state = entry->second;
     const TensorError& error = *compared;
@@ -113,7 +125,7 @@ std::vector<Check> ChainComparison::checks(bool random_inputs) const {
   std::vector<Check> rest;
   for (const std::string& name : order_) {
     const auto found = tensors_.find(name);
-    if (found == tensors_.end() || !found->second.boundary) continue;
+    if (found == tensors_.end() || !found->second.boundary || selected_.contains(name)) continue;
     if (auto check = feature_check(name, found->second.error, gates_)) {
       if (!found->second.worst_input.empty())
         check->note += fmt::format("{}worst in '{}'", check->note.empty() ? "" : "; ",
@@ -134,11 +146,23 @@ std::vector<Check> ChainComparison::checks(bool random_inputs) const {
   return out;
 }
 
+std::size_t ChainComparison::boundaries() const {
+  return static_cast<std::size_t>(std::count_if(
+      tensors_.begin(), tensors_.end(), [](const auto& one) { return one.second.boundary; }));
+}
+
+std::size_t ChainComparison::selected_boundaries() const {
+  return static_cast<std::size_t>(std::count_if(
+      tensors_.begin(), tensors_.end(),
+      [&](const auto& one) { return one.second.boundary && selected_.contains(one.first); }));
+}
+
 std::vector<TensorFigures> ChainComparison::figures() const {
   std::vector<TensorFigures> out;
   for (const std::string& name : order_) {
     const auto found = tensors_.find(name);
-    if (found != tensors_.end()) out.push_back({name, found->second.boundary, found->second.error});
+    if (found != tensors_.end())
+      out.push_back({name, found->second.boundary, selected_.contains(name), found->second.error});
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Observation {
 struct TensorFigures {
   std::string name;
   bool boundary = false;
+  bool selected = false;  // rows need not correspond: ChainComparison::set_selected
   TensorError error;
 };
 
@@ -37,6 +39,10 @@ class ChainComparison {
   // Only those that both observations hold are compared.
   ChainComparison(TaskGates gates, std::vector<std::string> order)
       : gates_(std::move(gates)), order_(std::move(order)) {}
+
+  // Tensors whose rows come in the order in which each side chose (selected_rows.h): their figures
+  // are measured where the shapes are equal, and their cosine is no gate.
+  void set_selected(std::set<std::string> tensors) { selected_ = std::move(tensors); }
 
   // InvalidArgument where the two sides' shapes differ. Integer tensors (labels) get no figures.
   Status add(const std::string& input, const Observation& reference, const Observation& candidate);
@@ -50,6 +56,9 @@ class ChainComparison {
   std::string first_broken() const;
   std::vector<TensorFigures> figures() const;
   const TaskSummary& summary() const { return summary_; }
+  // Boundaries that were compared, and how many of them are no gate, being selected.
+  std::size_t boundaries() const;
+  std::size_t selected_boundaries() const;
   const TaskGates& gates() const { return gates_; }
   // Of each input: figures of its tensors, of their rows (for diagnosis: they are not gated), and
   // its boxes.
@@ -66,6 +75,7 @@ class ChainComparison {
 
   TaskGates gates_;
   std::vector<std::string> order_;
+  std::set<std::string> selected_;
   std::map<std::string, State> tensors_;
   TaskSummary summary_;
   Json images_ = Json::array();

@@ -87,6 +87,34 @@ TEST(ChainComparison, AFeatureOfAnotherDirectionFails) {
   EXPECT_THAT(cosine.note, HasSubstr("b.png"));
 }
 
+// Both chose the same rows, in another order.
+TEST(ChainComparison, TheCosineOfSelectedRowsIsNoGate) {
+  for (const bool selected : {false, true}) {
+    ChainComparison c = comparison();
+    if (selected) c.set_selected({"feature_0"});
+    for (const char* image : {"a.png", "b.png"})
+      ASSERT_TRUE(c.add(image, observe({1, 9, kInf}), observe({kInf, 1, 9})).ok());
+    EXPECT_EQ(overall_verdict(c.checks(false)), selected ? Verdict::kPass : Verdict::kFail);
+    EXPECT_EQ(c.boundaries(), 1u);
+    EXPECT_EQ(c.selected_boundaries(), selected ? 1u : 0u);
+    EXPECT_EQ(c.figures()[0].selected, selected);
+    EXPECT_TRUE(c.figures()[0].error.cosine.has_value());
+  }
+  // One Inf more than the reference has is one too many, wherever it is.
+  ChainComparison c = comparison();
+  c.set_selected({"feature_0"});
+  ASSERT_TRUE(c.add("a.png", observe({1, 9, kInf}), observe({kInf, kInf, 9})).ok());
+  EXPECT_EQ(overall_verdict(c.checks(false)), Verdict::kFail);
+  EXPECT_EQ(c.first_broken(), "feature_0");
+}
+
+// NonMaxSuppression chooses how many, too.
+TEST(ChainComparison, ADifferentNumberOfSelectedRowsIsNoError) {
+  ChainComparison c = comparison();
+  c.set_selected({"feature_0"});
+  EXPECT_TRUE(c.add("a.png", observe({1, 2, 3}), observe({1, 2})).ok());
+}
+
 TEST(ChainComparison, RandomInputsNeitherPassNorFail) {
   ChainComparison c = comparison();
   ASSERT_TRUE(c.add("random 0", observe({1, 2, 3}), observe({1, 2, 3})).ok());

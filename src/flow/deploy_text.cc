@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 //
 // A deploy's result, as JSON and for people.
+#include <algorithm>
+
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/deploy.h"
@@ -79,12 +81,19 @@ std::string describe(const DeployResult& result) {
         indented(result.assumed);
   out += fmt::format("\n{}  {}\n", describe(result.tried), result.cut_origin);
   rows.clear();
-  for (const BoundaryTensor& boundary : result.boundaries)
+  constexpr std::size_t kListed = 12;  // a cut has fewer; a list of nodes may have a hundred
+  const std::size_t listed = std::min(result.boundaries.size(), kListed);
+  for (std::size_t i = 0; i < listed; ++i) {
+    const BoundaryTensor& boundary = result.boundaries[i];
     rows.push_back(
         {boundary.name,
          fmt::format("{} {}", to_string(boundary.info.dtype), to_string(boundary.info.shape)),
          spell_bytes(boundary.bytes), boundary.source});
+  }
   out += aligned(rows, "  ");
+  if (listed < result.boundaries.size())
+    out += fmt::format("  and {} more: boundaries in the manifest\n",
+                       result.boundaries.size() - listed);
   if (!result.cut_description.empty()) out += fmt::format("  {}\n", result.cut_description);
   out += "\n" + checks_table(proof.checks);
   if (proof.fusion_crosses && proof.cut_is_right) out += "  a fusion crosses the cut\n";

@@ -10,6 +10,7 @@
 #include "flow/cut_proof.h"
 #include "flow/diagnosis.h"
 #include "flow/segments.h"
+#include "flow/selected_rows.h"
 #include "pipeline/size_order.h"
 
 namespace tenonnx {
@@ -87,6 +88,11 @@ class Prover {
 
   Status prepare() {
     TENONNX_RETURN_IF_ERROR(read_labels());  // before the long part
+    if (segments_.size() > 1) {
+      TENONNX_ASSIGN_OR_RETURN(SelectedRows rows, selected_rows(request_.package, segments_));
+      comparison_.set_selected(std::move(rows.tensors));
+      first_selection_ = std::move(rows.first);
+    }
     if (request_.source != nullptr) {
       report("load references", 0, 2);
       TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
@@ -291,6 +297,12 @@ class Prover {
     if (proof_.cut_is_right) add_chain_checks();
     if (size_order_) proof_.checks.push_back(*size_order_);
     proof_.verdict = overall_verdict(proof_.checks);
+    if (const std::size_t selected = comparison_.selected_boundaries(); selected > 0)
+      proof_.notes.push_back(fmt::format(
+          "{} of {} boundaries lie behind a selection ({}): their rows come in the order in which "
+          "each side chose, so that their cosine is no gate (it is in the summary); the gates of "
+          "the task judge what is made of them",
+          selected, comparison_.boundaries(), first_selection_));
     proof_.task = comparison_.summary();
     proof_.classes = contract_.classes;
     proof_.figures = comparison_.figures();
@@ -354,6 +366,7 @@ class Prover {
   Observation parts_observation_;
   double worst_cosine_ = 2;  // above every cosine
   std::size_t worst_input_ = 0;
+  std::string first_selection_;
   Status init_error_, forward_error_;
   Proof proof_;
 };

@@ -116,6 +116,7 @@ Json summary_of(const Proof& proof, const std::string& inputs) {
   for (const TensorFigures& figures : proof.figures) {
     tensors[figures.name] = to_json(figures.error);
     tensors[figures.name]["boundary"] = figures.boundary;
+    if (figures.boundary && figures.selected) tensors[figures.name]["selected"] = true;
   }
   out["tensors"] = std::move(tensors);
   Json placement = Json::array();
