@@ -154,38 +154,11 @@ class Comparer {
     return {};
   }
 
-  // All that the figures depend on.
-  Result<std::string> key() const {
-    std::string text = fmt::format("tenonnx {} compare 3\n", version());
-    for (const Model* model : {&setup_.source, &setup_.other})
-      for (const auto& [name, hash] : model->source_hashes())
-        text += fmt::format("{} {}\n", name, hash);
-    for (const Executor* executor : {setup_.ref.get(), setup_.on.get()}) {
-      text += executor->address() + "\n";
-      for (const auto& [name, version] : executor->versions())
-        text += fmt::format("{} {}\n", name, version);
-    }
-    for (const auto& [name, shape] : options_.preparation.input_shapes)
-      text += fmt::format("{}={}\n", name, shape);
-    text += fmt::format("{} {} {} {} {} {} {} {} {} {}\n", options_.preparation.fold_constants,
-                        options_.tensors, options_.cut, to_string(setup_.settings.storage),
-                        setup_.settings.factor, options_.memory_mib, options_.load.intra_op_threads,
-                        options_.load.inter_op_threads, options_.load.parallel,
-                        to_string(options_.load.optimization));
-    text += fmt::format("{}\n{}\n", fmt::join(options_.gates, ","), to_json(setup_.names).dump());
-    if (setup_.contract_is_declared) text += to_json(setup_.contract).dump() + "\n";
-    for (std::size_t i = 0; i < setup_.inputs.size(); ++i) {
-      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup_.inputs.load(i));
-      text += input.name + " " + input.sha256 + "\n";
-    }
-    return text;
-  }
-
   Result<ComparedTensors> run_all() {
     setup_.settings.masks = mask_magnitudes(setup_.reference, setup_.settings.storage);
     TENONNX_ASSIGN_OR_RETURN(NoisePaths paths,
                              noise_paths(setup_.reference, setup_.settings.storage));
-    TENONNX_ASSIGN_OR_RETURN(const std::string text, key());
+    TENONNX_ASSIGN_OR_RETURN(const std::string text, comparison_key(options_, setup_, "compare 3"));
     fs::path cache = options_.cache.empty() ? CompareJournal::default_directory() : options_.cache;
     if (options_.cache == "none") cache.clear();
     for (const std::string& address : {options_.ref, options_.on}) {

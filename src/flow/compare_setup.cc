@@ -237,4 +237,31 @@ Result<CompareSetup> set_up_comparison(const CompareOptions& options) {
   return setup;
 }
 
+Result<std::string> comparison_key(const CompareOptions& options, const CompareSetup& setup,
+                                   std::string_view command) {
+  std::string text = fmt::format("tenonnx {} {}\n", version(), command);
+  for (const Model* model : {&setup.source, &setup.other})
+    for (const auto& [name, hash] : model->source_hashes())
+      text += fmt::format("{} {}\n", name, hash);
+  for (const Executor* executor : {setup.ref.get(), setup.on.get()}) {
+    text += executor->address() + "\n";
+    for (const auto& [name, version] : executor->versions())
+      text += fmt::format("{} {}\n", name, version);
+  }
+  for (const auto& [name, shape] : options.preparation.input_shapes)
+    text += fmt::format("{}={}\n", name, shape);
+  text += fmt::format("{} {} {} {} {} {} {} {} {} {}\n", options.preparation.fold_constants,
+                      options.tensors, options.cut, to_string(setup.settings.storage),
+                      setup.settings.factor, options.memory_mib, options.load.intra_op_threads,
+                      options.load.inter_op_threads, options.load.parallel,
+                      to_string(options.load.optimization));
+  text += fmt::format("{}\n{}\n", fmt::join(options.gates, ","), to_json(setup.names).dump());
+  if (setup.contract_is_declared) text += to_json(setup.contract).dump() + "\n";
+  for (std::size_t i = 0; i < setup.inputs.size(); ++i) {
+    TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup.inputs.load(i));
+    text += input.name + " " + input.sha256 + "\n";
+  }
+  return text;
+}
+
 }  // namespace tenonnx

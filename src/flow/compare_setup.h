@@ -41,6 +41,11 @@ struct CompareSetup {
 // progress of the options reports: load, prepare.
 Result<CompareSetup> set_up_comparison(const CompareOptions& options);
 
+// All that the figures of `command` depend on, as text: models, executors and their versions,
+// options, names, contract, inputs. The key of a journal. Loads every input.
+Result<std::string> comparison_key(const CompareOptions& options, const CompareSetup& setup,
+                                   std::string_view command);
+
 bool is_sim(std::string_view address);
 
 }  // namespace tenonnx

@@ -49,7 +49,7 @@ class Measurer {
     for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
       table.tensors.push_back({plan_.tensors[i], std::move(accumulated.tensors[i]), {}});
     for (std::size_t i = 0; i < plan_.selections.size(); ++i)
-      table.selections.push_back({plan_.selections[i], accumulated.selections[i]});
+      table.selections.push_back({plan_.selections[i], accumulated.selections[i], {}, 0, 0});
     if (on_recorded_) {
       table.own_missing =
           "the candidate is a recording: it cannot be fed with the reference's tensors";
@@ -60,6 +60,8 @@ class Measurer {
         table.recalled += own->recalled;
         for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
           table.tensors[i].own = std::move(own->tensors[i]);
+        for (std::size_t i = 0; i < plan_.selections.size(); ++i)
+          table.selections[i].own = own->selections[i];
       } else {
         table.own_missing = own.status().message();
       }
@@ -106,12 +108,17 @@ class Measurer {
     // The reference's tensors are fed, so that nothing lies behind what the device selects.
     ComparePlan plan = plan_;
     FedTensors theirs, ours;  // names in the candidate, in the reference
+    std::set<int> selecting;
+    for (const Selection& selection : plan.selections) selecting.insert(selection.node);
     for (PlannedTensor& tensor : plan.tensors) {
-      tensor.behind.clear();
-      ours.emplace(tensor.tensor.name, tensor.tensor.name);
       // In another layout it cannot be fed as it is: the piece behind it then begins before it.
       if (tensor.state == TensorState::kCompared && tensor.perm.empty())
         theirs.emplace(tensor.candidate, tensor.tensor.name);
+      tensor.behind.clear();
+      // What a selection gives out beside its indices is in the order in which it chose.
+      if (tensor.selected_by < 0 && selecting.contains(tensor.tensor.node))
+        tensor.state = TensorState::kUnmapped;
+      ours.emplace(tensor.tensor.name, tensor.tensor.name);
     }
     ReferenceTensors reference(*setup_.ref, setup_.reference, setup_.inputs, request_.load);
     const DecoupledExecutor device(*setup_.on, theirs, reference);
@@ -134,6 +141,18 @@ class Measurer {
       if (!tensor.accumulated) continue;
       ++table.compared;
       table.identical += tensor.accumulated->error.differing == 0 ? 1 : 0;
+    }
+    for (SelectionError& one : table.selections) {
+      const auto scores = std::find_if(
+          table.tensors.begin(), table.tensors.end(),
+          [&](const TensorErrors& t) { return t.plan.tensor.name == one.selection.scores; });
+      if (scores == table.tensors.end()) continue;
+      const auto twice = [&](double floor) { return 2 * settings_.factor * floor; };
+      if (scores->accumulated) {
+        one.own_limit = twice(scores->accumulated->storage.max_abs);
+        one.accumulated_limit = twice(
+            std::max(scores->accumulated->storage.max_abs, scores->accumulated->path.max_abs));
+      }
     }
   }
 

@@ -27,7 +27,10 @@ struct TensorErrors {
 
 struct SelectionError {
   Selection selection;
-  std::optional<SelectionAgreement> accumulated;
+  // On the device's scores, and on the reference's.
+  std::optional<SelectionAgreement> accumulated, own;
+  // Margins that rounding of the scores explains: twice the limit of one score.
+  double accumulated_limit = 0, own_limit = 0;
 };
 
 struct ErrorTable {

@@ -110,6 +110,29 @@ Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSel
   return pieces;
 }
 
+Piece piece_between(const GraphIndex& index, const std::string& tensor,
+                    const std::set<std::string>& shared) {
+  std::set<int> nodes;
+  std::vector<int> open;
+  const auto need = [&](const std::string& name) {
+    const Value* value = index.find(name);
+    if (value != nullptr && value->producer >= 0 && nodes.insert(value->producer).second)
+      open.push_back(value->producer);
+  };
+  need(tensor);
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    for (const std::string& name : index.graph().node(n).input())
+      if (!shared.contains(name)) need(name);
+    for (const std::string_view name : index.captures(n))
+      if (!shared.contains(std::string(name))) need(std::string(name));
+  }
+  Piece piece = make_piece(index, {nodes.begin(), nodes.end()}, "piece of '" + tensor + "'");
+  piece.outputs = {tensor};
+  return piece;
+}
+
 Result<Model> cut_out(const Model& model, const Piece& piece) {
   auto part = extract(model, piece.inputs, piece.outputs);
   if (!part.ok()) return part.status().at(piece.label);

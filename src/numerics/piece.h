@@ -5,6 +5,7 @@
 // runs on a device with the reference's tensors.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSel
 
 // The edge of a set of nodes (rising indices).
 Piece make_piece(const GraphIndex& index, std::vector<int> nodes, std::string label);
+
+// The nodes that make `tensor` out of tensors of `shared` (and inputs and constants); its only
+// output is `tensor`.
+Piece piece_between(const GraphIndex& index, const std::string& tensor,
+                    const std::set<std::string>& shared);
 
 // The nodes as a model with the piece's inputs and outputs. As extract().
 Result<Model> cut_out(const Model& model, const Piece& piece);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "numerics/cross_split.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "base/wording.h"
+#include "cut/candidates.h"
+
+namespace tenonnx {
+namespace {
+
+struct Chosen {
+  std::vector<std::string> tensors;
+  std::string label;
+  std::set<int> before;
+};
+
+// What the tensors of a cut are made of.
+std::set<int> nodes_before(const GraphIndex& index, const std::vector<std::string>& cut,
+                           const std::set<int>& computed) {
+  std::set<int> out;
+  std::vector<int> open;
+  const auto need = [&](std::string_view name) {
+    const Value* value = index.find(name);
+    if (value != nullptr && value->producer >= 0 && computed.contains(value->producer) &&
+        out.insert(value->producer).second)
+      open.push_back(value->producer);
+  };
+  for (const std::string& name : cut) need(name);
+  while (!open.empty()) {
+    const int n = open.back();
+    open.pop_back();
+    for (const std::string& name : index.graph().node(n).input()) need(name);
+    for (const std::string_view name : index.captures(n)) need(name);
+  }
+  return out;
+}
+
+std::string size_of_cut(const CutDescription& cut) {
+  const std::string count = counted(cut.tensors.size(), "tensor");
+  return cut.bytes < 0
+             ? count
+             : fmt::format("{}, {:.0f} KiB", count, static_cast<double>(cut.bytes) / 1024);
+}
+
+// The automatic cut and its alternatives, then those that halve the largest gaps.
+std::vector<Chosen> choose(const Trials& trials, const Model& candidate,
+                           const std::vector<std::string>& named, std::size_t max_cuts) {
+  std::vector<Chosen> must, may;
+  const auto add = [&](std::vector<Chosen>& to, std::vector<std::string> tensors,
+                       std::string label) {
+    Chosen one{std::move(tensors), std::move(label), {}};
+    one.before = nodes_before(trials.index(), one.tensors, trials.nodes());
+    if (one.before.empty() || one.before.size() == trials.nodes().size()) return;
+    for (const auto* list : {&must, &may})
+      for (const Chosen& other : *list)
+        if (other.before == one.before) return;
+    to.push_back(std::move(one));
+  };
+  if (!named.empty()) add(must, named, "--cut");
+  const CutCandidates found = find_candidates(candidate);
+  for (const CutCandidate& one : found.candidates) {
+    std::vector<std::string> tensors;
+    for (const TensorInfo& info : one.cut.tensors) tensors.push_back(info.name);
+    add(one.mark.empty() ? may : must, std::move(tensors),
+        one.mark.empty() ? size_of_cut(one.cut)
+                         : fmt::format("{} ({})", one.mark, size_of_cut(one.cut)));
+  }
+  while (must.size() < max_cuts && !may.empty()) {
+    // Of the others the one that is farthest from all that are chosen and from both ends.
+    const auto distance = [&](const Chosen& one) {
+      std::size_t nearest = std::min(one.before.size(), trials.nodes().size() - one.before.size());
+      for (const Chosen& other : must) {
+        const std::size_t a = one.before.size(), b = other.before.size();
+        nearest = std::min(nearest, a > b ? a - b : b - a);
+      }
+      return nearest;
+    };
+    const auto next = std::max_element(may.begin(), may.end(), [&](const auto& a, const auto& b) {
+      return distance(a) < distance(b);
+    });
+    must.push_back(std::move(*next));
+    may.erase(next);
+  }
+  if (must.size() > max_cuts) must.resize(max_cuts);
+  std::stable_sort(must.begin(), must.end(),
+                   [](const auto& a, const auto& b) { return a.before.size() < b.before.size(); });
+  return must;
+}
+
+bool passes(const std::optional<Trial>& trial) { return trial && trial->figures.passes; }
+bool fails(const std::optional<Trial>& trial) { return trial && !trial->figures.passes; }
+
+std::string sentence_of(const CrossSplit& one) {
+  const bool first = fails(one.device_then_reference), second = fails(one.reference_then_device);
+  if (!one.device_then_reference || !one.reference_then_device) return "";
+  const std::string where = fmt::format("cut '{}'", one.label);
+  if (first && second)
+    return where + ": either side alone on the device is enough to produce the failure";
+  if (second)
+    return where +
+           ": what lies behind it is enough to produce the failure, what lies "
+           "before it is not";
+  if (first)
+    return where +
+           ": what lies before it is enough to produce the failure, what lies "
+           "behind it is not";
+  return where + ": neither side alone produces the failure; it takes both";
+}
+
+}  // namespace
+
+Result<CrossSplits> cross_splits(Trials& trials, const Model& candidate,
+                                 const std::vector<std::string>& named, std::size_t max_cuts) {
+  CrossSplits out;
+  for (Chosen& chosen : choose(trials, candidate, named, max_cuts)) {
+    CrossSplit one;
+    one.label = chosen.label;
+    one.tensors = chosen.tensors;
+    one.nodes_before = chosen.before.size();
+    const std::set<int> behind = trials.without(chosen.before);
+    one.nodes_behind = behind.size();
+    TENONNX_ASSIGN_OR_RETURN(one.not_identical, trials.differs_at_reference(chosen.before));
+    if (one.not_identical.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(one.device_then_reference, trials.keep(behind, true));
+      TENONNX_ASSIGN_OR_RETURN(one.reference_then_device, trials.keep(chosen.before, true));
+      if (passes(one.device_then_reference)) out.halves.push_back(behind);
+      if (passes(one.reference_then_device)) out.halves.push_back(chosen.before);
+      if (std::string text = sentence_of(one); !text.empty())
+        out.sentences.push_back(std::move(text));
+    }
+    out.cuts.push_back(std::move(one));
+    out.before.push_back(std::move(chosen.before));
+  }
+  return out;
+}
+
+std::vector<WaterfallBar> waterfall(const CrossSplits& splits, const Trial& whole,
+                                    const std::vector<Suspect>& suspects,
+                                    const GraphIndex& candidate) {
+  std::vector<WaterfallBar> out;
+  std::string from = "input";
+  std::set<int> before;
+  double scores = whole.figures.scores_error, boxes = whole.figures.boxes_error;
+  const auto add = [&](const std::string& to, const std::set<int>& until, double next_scores,
+                       double next_boxes) {
+    WaterfallBar bar{from, to, scores - next_scores, boxes - next_boxes, "rounding"};
+    for (const Suspect& suspect : suspects) {
+      const int node = suspect.culprit >= 0 ? suspect.culprit : suspect.candidate_node;
+      if (node < 0 || before.contains(node) || !until.contains(node)) continue;
+      const std::string& op = candidate.graph().node(node).op_type();
+      if (suspect.kind.kind == FaultKind::kRounding) continue;
+      bar.name = suspect.kind.kind == FaultKind::kSelection                   ? "selection"
+                 : suspect.kind.kind == FaultKind::kLayout                    ? "layout"
+                 : suspect.kind.kind == FaultKind::kPrecision || op == "Cast" ? "cast"
+                                                                              : "kernel";
+      break;
+    }
+    // Nothing of its own, and less than nothing added: what came before is carried on.
+    if (bar.name == "rounding" && (bar.scores < 0 || bar.boxes < 0)) bar.name = "propagation";
+    out.push_back(std::move(bar));
+    from = to;
+    before = until;
+    scores = next_scores;
+    boxes = next_boxes;
+  };
+  for (std::size_t i = 0; i < splits.cuts.size(); ++i) {
+    const CrossSplit& cut = splits.cuts[i];
+    // A cut that does not lie behind the last one is no step further.
+    if (!cut.reference_then_device ||
+        !std::includes(splits.before[i].begin(), splits.before[i].end(), before.begin(),
+                       before.end()))
+      continue;
+    add(cut.label, splits.before[i], cut.reference_then_device->figures.scores_error,
+        cut.reference_then_device->figures.boxes_error);
+  }
+  std::set<int> all;
+  for (int n = 0; n < candidate.graph().node_size(); ++n) all.insert(n);
+  add("output", all, 0, 0);
+  return out;
+}
+
+}  // namespace tenonnx

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "numerics/fault_kind.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/status.h"
+#include "numerics/values.h"
+#include "ort/capture.h"
+#include "ort/executor.h"
+
+namespace tenonnx {
+namespace {
+
+using Values = std::vector<double>;
+
+// Over elements that are finite in both.
+double squared_distance(const Values& a, const Values& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = a[i] - b[i];
+    if (std::isfinite(d)) sum += d * d;
+  }
+  return sum;
+}
+
+class Classifier {
+ public:
+  explicit Classifier(const PieceCase& one)
+      : one_(one), expected_(values_of(one.expected)), got_(values_of(one.got)) {
+    error_ = squared_distance(got_, expected_);
+    for (const double v : expected_) {
+      if (!std::isfinite(v)) continue;
+      const double d = stored(v, one.storage) - v;
+      if (std::isfinite(d)) rounding_ += d * d;
+    }
+  }
+
+  Result<KindFinding> run() {
+    if (!try_range()) {
+      try_affine();
+      try_bounds();
+      try_precision();
+      try_places();
+      TENONNX_RETURN_IF_ERROR(try_variants());
+      TENONNX_RETURN_IF_ERROR(try_bounded_inputs());
+    }
+    if (best_.explained < kExplains) name_by_operator();
+    return best_;
+  }
+
+ private:
+  const onnx::NodeProto& last() const {
+    const auto& nodes = one_.piece->proto().graph().node();
+    return nodes.Get(nodes.size() - 1);
+  }
+
+  // The first of two that explain alike wins: simple ones are tried first.
+  void propose(FaultKind kind, const Values& hypothesis, const std::string& text) {
+    if (hypothesis.size() != got_.size() || error_ <= 0) return;
+    // What rounding leaves counts as explained.
+    const double left = std::max(0.0, squared_distance(got_, hypothesis) - 4 * rounding_);
+    const double explained = 1 - std::sqrt(left / error_);
+    if (explained <= best_.explained + 0.02) return;
+    best_ = {kind, text, explained};
+  }
+
+  // Values that the device's type cannot hold, on either end of the piece.
+  bool try_range() {
+    std::size_t broken = 0;
+    for (std::size_t i = 0; i < got_.size(); ++i)
+      broken += std::isfinite(expected_[i]) && !std::isfinite(got_[i]) ? 1 : 0;
+    const double range = range_of(one_.storage);
+    double input = 0;
+    std::string name;
+    for (const auto& [key, tensor] : one_.inputs)
+      if (is_floating(tensor.dtype()))
+        if (const double most = largest_magnitude(values_of(tensor)); most > input)
+          input = most, name = key;
+    const double output = largest_magnitude(expected_);
+    if (input > range)
+      best_ = {FaultKind::kRange,
+               fmt::format("its input '{}' reaches {:.4g}, beyond the {:.6g} of {}", name, input,
+                           range, to_string(one_.storage)),
+               1};
+    else if (output > range)
+      best_ = {FaultKind::kRange,
+               fmt::format("its result reaches {:.4g}, beyond the {:.6g} of {}", output, range,
+                           to_string(one_.storage)),
+               1};
+    else if (broken > 0)
+      best_ = {FaultKind::kRange,
+               fmt::format("{} of {} elements are Inf or NaN where the reference is finite", broken,
+                           got_.size()),
+               1};
+    else
+      return false;
+    return true;
+  }
+
+  // got = a * expected + b, least squares; a alone, b alone, both.
+  void try_affine() {
+    double n = 0, e = 0, g = 0, ee = 0, eg = 0;
+    for (std::size_t i = 0; i < got_.size(); ++i) {
+      if (!std::isfinite(got_[i]) || !std::isfinite(expected_[i])) continue;
+      ++n;
+      e += expected_[i];
+      g += got_[i];
+      ee += expected_[i] * expected_[i];
+      eg += expected_[i] * got_[i];
+    }
+    // Two values are on a line whatever happened.
+    if (n < 4 || ee <= 0) return;
+    const auto apply = [&](double a, double b) {
+      Values out(expected_);
+      for (double& v : out) v = a * v + b;
+      return out;
+    };
+    const double a = eg / ee, b = (g - e) / n;
+    propose(FaultKind::kScale, apply(a, 0), fmt::format("{:.6g} times the right values", a));
+    const FaultKind sum = one_.epsilon_follows ? FaultKind::kEpsilon : FaultKind::kOffset;
+    propose(sum, apply(1, b),
+            fmt::format("{:.4g} more than the right values{}", b,
+                        one_.epsilon_follows ? ", under a root: another epsilon" : ""));
+  }
+
+  // got = the right values cut off at the extremes that it has.
+  void try_bounds() {
+    double low = INFINITY, high = -INFINITY;
+    for (const double v : got_)
+      if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+    std::size_t beyond = 0;
+    Values out(expected_);
+    for (double& v : out) {
+      beyond += v < low || v > high ? 1 : 0;
+      v = std::clamp(v, low, high);
+    }
+    if (beyond > 0)
+      propose(FaultKind::kRange, out,
+              fmt::format("the right values cut off at {:.5g} and {:.5g}", low, high));
+  }
+
+  void try_precision() {
+    struct Form {
+      const char* text;
+      double (*round)(double);
+    };
+    static constexpr Form kForms[] = {
+        {"float16", [](double v) { return stored(v, DType::kFloat16); }},
+        {"bfloat16", [](double v) { return stored(v, DType::kBFloat16); }},
+        {"whole numbers, to nearest", [](double v) { return std::nearbyint(v); }},
+        {"whole numbers, towards zero", [](double v) { return std::trunc(v); }},
+        {"whole numbers, downwards", [](double v) { return std::floor(v); }},
+    };
+    for (const Form& form : kForms) {
+      Values out(expected_);
+      for (double& v : out) v = form.round(v);
+      propose(FaultKind::kPrecision, out, fmt::format("the right values rounded to {}", form.text));
+    }
+    // 8 bits over the range of the tensor, symmetric and from least to greatest.
+    const double most = largest_magnitude(expected_);
+    if (most > 0) {
+      Values out(expected_);
+      for (double& v : out) v = std::nearbyint(v / most * 127) * most / 127;
+      propose(FaultKind::kPrecision, out, "the right values in 8 bits");
+    }
+    // The other way round: whole numbers became what they were rounded of.
+    const bool whole = std::all_of(expected_.begin(), expected_.end(), [](double v) {
+      return !std::isfinite(v) || v == std::nearbyint(v);
+    });
+    if (!whole || !is_floating(one_.got.dtype())) return;
+    double farthest = 0;
+    for (std::size_t i = 0; i < got_.size(); ++i)
+      farthest = std::max(farthest, std::fabs(got_[i] - expected_[i]));
+    if (farthest > 0 && farthest <= 1 && best_.explained < kExplains)
+      best_ = {FaultKind::kPrecision, "whole numbers that were not rounded", 1};
+  }
+
+  // The right values in other places.
+  void try_places() {
+    const Shape& shape = one_.expected.shape();
+    const auto rank = shape.size();
+    if (rank >= 2 && rank <= 5) {
+      std::vector<std::size_t> perm(rank);
+      std::iota(perm.begin(), perm.end(), std::size_t{0});
+      while (std::next_permutation(perm.begin(), perm.end()))
+        propose(FaultKind::kLayout, permuted(shape, perm),
+                fmt::format("the right values transposed by [{}] and read in the old shape",
+                            fmt::join(perm, ", ")));
+    }
+    if (rank >= 1 && (shape.back() == 2 || shape.back() == 4)) {
+      const auto last = static_cast<std::size_t>(shape.back());
+      Values out(expected_);
+      for (std::size_t i = 0; i + last <= out.size(); i += last)
+        for (std::size_t k = 0; k + 1 < last; k += 2) std::swap(out[i + k], out[i + k + 1]);
+      propose(FaultKind::kLayout, out, "the two coordinates of each pair exchanged");
+    }
+    Values a(expected_), b(got_);
+    const auto finite = [](double v) { return !std::isfinite(v); };
+    std::erase_if(a, finite);
+    std::erase_if(b, finite);
+    if (a.size() != b.size() || error_ <= 0 || a.size() < 4) return;
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    const double left = std::max(0.0, squared_distance(a, b) - 4 * rounding_);
+    const double explained = 1 - std::sqrt(left / error_);
+    if (explained > std::max(kExplains, best_.explained + 0.02))
+      best_ = {FaultKind::kLayout, "the same values in other places", explained};
+  }
+
+  Values permuted(const Shape& shape, const std::vector<std::size_t>& perm) const {
+    const std::size_t rank = shape.size();
+    std::vector<std::size_t> stride(rank, 1), lengths(rank), at(rank, 0);
+    for (std::size_t d = rank - 1; d > 0; --d)
+      stride[d - 1] = stride[d] * static_cast<std::size_t>(shape[d]);
+    for (std::size_t d = 0; d < rank; ++d) lengths[d] = static_cast<std::size_t>(shape[perm[d]]);
+    Values out(expected_.size());
+    for (double& v : out) {
+      std::size_t from = 0;
+      for (std::size_t d = 0; d < rank; ++d) from += at[d] * stride[perm[d]];
+      v = expected_[from];
+      for (std::size_t d = rank; d-- > 0;) {
+        if (++at[d] < lengths[d]) break;
+        at[d] = 0;
+      }
+    }
+    return out;
+  }
+
+  Result<std::optional<Values>> compute(const Model& model, const TensorMap& inputs) const {
+    const auto cpu = make_cpu_executor();
+    LoadOptions load;
+    load.optimization = Optimization::kDisabled;
+    load.intra_op_threads = 1;
+    auto graph = cpu->load(model, load);
+    if (!graph.ok()) return std::optional<Values>();  // a variant that does not exist
+    auto made = (*graph)->run(inputs_of(**graph, inputs));
+    if (!made.ok()) return std::optional<Values>();
+    const auto found = made->find(one_.output);
+    if (found == made->end() || found->second.size() != one_.expected.size())
+      return std::optional<Values>();
+    return std::optional<Values>(values_of(found->second));
+  }
+
+  Status try_variants() {
+    for (const PieceVariant& variant : variants_of(one_)) {
+      TENONNX_ASSIGN_OR_RETURN(const auto values, compute(variant.model, one_.inputs));
+      if (values)
+        propose(variant.kind, *values,
+                variant.text + (variant.text.find(" instead of ") == std::string::npos
+                                    ? ""
+                                    : " gives what the device gave"));
+    }
+    return {};
+  }
+
+  // The piece of inputs that are cut off at a bound: saturation on the way in.
+  Status try_bounded_inputs() {
+    if (best_.explained >= kExplains || one_.inputs.size() != 1) return {};
+    const auto& [name, input] = *one_.inputs.begin();
+    if (input.dtype() != DType::kFloat32) return {};
+    const double most = largest_magnitude(values_of(input));
+    for (double bound = most * 0.95; bound > most / 64; bound *= 0.9) {
+      Tensor cut = input.clone();
+      float* data = cut.mutable_data<float>();
+      for (std::int64_t i = 0; i < cut.size(); ++i)
+        data[i] = std::clamp(data[i], static_cast<float>(-bound), static_cast<float>(bound));
+      TENONNX_ASSIGN_OR_RETURN(const auto values, compute(*one_.piece, {{name, cut}}));
+      if (values)
+        propose(FaultKind::kRange, *values,
+                fmt::format("what the piece makes of inputs that are cut off near {:.3g}", bound));
+    }
+    return {};
+  }
+
+  // No hypothesis: what the operator is says what it can be.
+  void name_by_operator() {
+    const std::string& op = last().op_type();
+    best_.explained = 0;
+    if (op.starts_with("Gather") || op.starts_with("Scatter") || op == "OneHot" ||
+        !is_floating(one_.expected.dtype())) {
+      best_.kind = FaultKind::kIndices;
+      best_.text = "other elements than the reference's indices choose";
+      return;
+    }
+    if (op == "GridSample") {
+      best_.kind = FaultKind::kSampling;
+      best_.text = "no known mistake with its coordinates gives what the device gave";
+      return;
+    }
+    const bool linear = op == "Conv" || op == "ConvTranspose" || op == "MatMul" || op == "Gemm" ||
+                        op == "Add" || op == "Mul" || op == "Sub" || op == "Div" ||
+                        op == "LayerNormalization" || op == "BatchNormalization";
+    bool constants = false;
+    for (const onnx::TensorProto& tensor : one_.piece->proto().graph().initializer())
+      constants |= tensor.data_type() == onnx::TensorProto::FLOAT && tensor.dims_size() > 0;
+    if (linear && constants) {
+      best_.kind = FaultKind::kWeights;
+      best_.text =
+          "no change of scale, place or precision gives it: other constants, or a wrong sum";
+      return;
+    }
+    best_.kind = FaultKind::kKernel;
+    best_.text = "no known mistake gives what the device gave";
+  }
+
+  const PieceCase& one_;
+  const Values expected_, got_;
+  double error_ = 0, rounding_ = 0;
+  KindFinding best_;
+};
+
+}  // namespace
+
+std::string_view to_string(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kRange:
+      return "range";
+    case FaultKind::kLayout:
+      return "layout";
+    case FaultKind::kScale:
+      return "scale";
+    case FaultKind::kOffset:
+      return "offset";
+    case FaultKind::kPrecision:
+      return "precision";
+    case FaultKind::kEpsilon:
+      return "epsilon";
+    case FaultKind::kSampling:
+      return "sampling";
+    case FaultKind::kIndices:
+      return "indices";
+    case FaultKind::kWeights:
+      return "weights";
+    case FaultKind::kSelection:
+      return "selection";
+    case FaultKind::kCopy:
+      return "copy";
+    case FaultKind::kRounding:
+      return "rounding";
+    case FaultKind::kKernel:
+      break;
+  }
+  return "kernel";
+}
+
+Result<KindFinding> kind_of(const PieceCase& one) {
+  if (one.expected.shape() != one.got.shape())
+    return KindFinding{FaultKind::kLayout,
+                       fmt::format("its result has the shape {}, the reference's {}",
+                                   to_string(one.got.shape()), to_string(one.expected.shape())),
+                       1};
+  return Classifier(one).run();
+}
+
+}  // namespace tenonnx
