@@ -131,6 +131,14 @@ PassClass least_exact(const FixedPointResult& result) {
   return least;
 }
 
+// Of all bounded passes, by tensors of the source: a pass after another may err as much as both.
+std::map<std::string, double> recomputed(const FixedPointResult& passes) {
+  std::map<std::string, double> all;
+  for (const PassRun& run : passes.passes)
+    for (const auto& [tensor, bound] : run.recomputed) all[tensor] += bound;
+  return all;
+}
+
 // A pass that was asked for by name and declined everywhere: the caller does not have what he
 // wants.
 void note_declined(const OptimizeOptions& options, OptimizeResult& result) {
@@ -314,9 +322,10 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
       std::async(std::launch::async, [&] { return save_staged(options, model, staging); });
   if (options.proof != ProofLevel::kNone) {
     if (options.progress) options.progress("whole graph", 0, 0);
-    TENONNX_ASSIGN_OR_RETURN(result.whole,
-                             check_whole(*source, model, least_exact(result.passes), *data.inputs,
-                                         contract, options.load, started ? &*started : nullptr));
+    TENONNX_ASSIGN_OR_RETURN(
+        result.whole,
+        check_whole(*source, model, least_exact(result.passes), *data.inputs, contract,
+                    options.load, started ? &*started : nullptr, recomputed(result.passes)));
   }
   note_declined(options, result);
   judge(result);

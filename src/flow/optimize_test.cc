@@ -110,6 +110,34 @@ TEST_F(Optimize, ANamedPassThatDeclinesIsInconclusive) {
   EXPECT_EQ(result->after.nodes, 1);
 }
 
+// How many sites there are, how many layers of how many levels, and why one was left.
+TEST_F(Optimize, TheTextCountsTheSitesAndSaysWhyOneWasLeft) {
+  const std::string layer =
+      "g{0} = GridSample <padding_mode = \"{2}\"> (v, {1}) m{0} = Mul (g{0}, w) "
+      "y{0} = ReduceSum <keepdims = 0> (m{0}, last) ";
+  OptimizeOptions given = options(write(
+      "attention.onnx",
+      fmt::format("<ir_version: 9, opset_import: [\"\" : 17]> "
+                  "g (float[2,3,2,4] v, float[2,5,4,2] a, float[2,5,4,2] b, float[2,5,4,2] c, "
+                  "float[2,1,5,4] w) => (float[2,3,5] y0, float[2,3,5] y1, float[2,3,5] y2) "
+                  "<int64[1] last = {{-1}}> {{ {} {} {} }}",
+                  fmt::format(fmt::runtime(layer), 0, "a", "zeros"),
+                  fmt::format(fmt::runtime(layer), 1, "b", "zeros"),
+                  fmt::format(fmt::runtime(layer), 2, "c", "border"))));
+  given.only.clear();
+  given.passes = {"replace_ms_deform_attn"};
+  const auto result = optimize_file(given);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const std::string text = describe(*result);
+  EXPECT_THAT(text, HasSubstr("\nsites\n  replace_ms_deform_attn: 2 layers x 1 level = 2 "
+                              "GridSample; 2 sites changed, 1 left\n"));
+  EXPECT_THAT(text, HasSubstr("1 level (2x4) of 4 points"));
+  EXPECT_THAT(text, HasSubstr(" and 1 more\n"));
+  EXPECT_THAT(text, HasSubstr("\nskipped\n  replace_ms_deform_attn: "));
+  EXPECT_THAT(text, HasSubstr("border"));
+  EXPECT_EQ(to_json(*result)["passes"][0]["total"], "2 layers x 1 level = 2 GridSample");
+}
+
 TEST_F(Optimize, TheContractGoesWithTheModel) {
   OptimizeOptions o = options(kExample);
   o.only = {"fold_constants"};

@@ -15,7 +15,10 @@
 namespace tenonnx {
 namespace {
 
-constexpr std::size_t kMostSkipped = 5;
+// Lines about what one pass left alone: of one that was asked for by name every near miss counts.
+constexpr std::size_t kMostSkipped = 5, kMostSkippedByName = 24;
+
+bool runs_by_name(const PassRun& run) { return run.pass->stage != PassStage::kOptimize; }
 
 Json size_json(const GraphSize& size) {
   return {{"nodes", size.nodes}, {"bytes", size.bytes}, {"sha256", size.sha256}};
@@ -101,13 +104,46 @@ std::vector<Check> without_prefix(std::vector<Check> checks) {
   return checks;
 }
 
+std::string and_more(const std::vector<std::string>& nodes) {
+  return nodes.front() +
+         (nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : std::string());
+}
+
 std::string skipped_text(const PassRun& run) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const Refusal& refusal : run.skipped) by_reason[refusal.reason].push_back(refusal.node);
+  const std::size_t most = runs_by_name(run) ? kMostSkippedByName : kMostSkipped;
   std::string out;
-  for (const auto& [reason, nodes] : by_reason)
-    out += fmt::format("  {}: {}: {}{}\n", run.pass->name, reason, nodes.front(),
-                       nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : "");
+  std::size_t lines = 0;
+  for (const auto& [reason, nodes] : by_reason) {
+    if (lines++ == most)
+      return out + fmt::format("  {}: ... {} more with --json\n", run.pass->name,
+                               counted(by_reason.size() - most, "reason"));
+    out += fmt::format("  {}: {}: {}\n", run.pass->name, reason, and_more(nodes));
+  }
+  return out;
+}
+
+// How many places a rewriting pass found, and what became of them.
+std::string sites_text(const PassRun& run) {
+  if (run.pass->stage != PassStage::kRewrite || run.sites.empty()) return {};
+  std::string out = fmt::format("  {}: {}{}{} changed, {} left\n", run.pass->name, run.total,
+                                run.total.empty() ? "" : "; ", counted(run.sites.size(), "site"),
+                                run.skipped.size());
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_what;  // as they were found
+  for (const Site& site : run.sites) {
+    const auto same = std::find_if(by_what.begin(), by_what.end(),
+                                   [&](const auto& one) { return one.first == site.what; });
+    if (same == by_what.end())
+      by_what.push_back({site.what, {site.node}});
+    else
+      same->second.push_back(site.node);
+  }
+  for (std::size_t i = 0; i < by_what.size(); ++i) {
+    if (i == kMostSkippedByName)
+      return out + fmt::format("    ... {} more with --json\n", by_what.size() - i);
+    out += fmt::format("    {}: {}\n", by_what[i].first, and_more(by_what[i].second));
+  }
   return out;
 }
 
@@ -133,6 +169,7 @@ Json to_json(const OptimizeResult& result) {
                       {"verdict", proved ? Json(to_string(run.verdict)) : Json()},
                       {"undone", run.undone},
                       {"problem", run.problem},
+                      {"total", run.total},
                       {"sites", std::move(sites)},
                       {"skipped", std::move(skipped)},
                       {"proofs", std::move(proofs)},
@@ -176,13 +213,14 @@ std::string describe(const OptimizeResult& result) {
   if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
   std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "nodes"}};
   if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "regions"});
-  std::string idle, failures, skipped, sampling;
+  std::string idle, failures, skipped, sampling, sites;
   Regions sum;
   for (const PassRun& run : result.passes.passes) {
     failures += failures_text(run);
     if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
     skipped += skipped_text(run);
     sampling += sampling_text(run);
+    sites += sites_text(run);
     if (run.applied == 0 && !run.undone) {
       // What declined stands with its reasons under "skipped".
       if (!run.skipped.empty()) continue;
@@ -206,22 +244,14 @@ std::string describe(const OptimizeResult& result) {
         counted(sum.made, "run"),
         sum.context > 0 ? fmt::format(" ({} with the nodes before)", counted(sum.context, "region"))
                         : "");
+  if (!sites.empty()) out += "\nsites\n" + sites;
   if (!sampling.empty())
     out += "\nsampling\n" + sampling +
            "  taps: pixels with a weight; index: the largest distance between what both sample, in "
            "pixels; float16, bfloat16, int8: how far rounding the grid moves a point, in pixels\n";
   if (!idle.empty()) out += fmt::format("\n  nothing to do: {}\n", idle);
   if (!failures.empty()) out += "\nfailed\n" + failures;
-  if (!skipped.empty()) {
-    std::size_t lines = 0, at = 0;
-    while (at != std::string::npos && lines < kMostSkipped) {
-      at = skipped.find('\n', at);
-      if (at != std::string::npos) ++at;
-      ++lines;
-    }
-    out += "\nskipped\n" + skipped.substr(0, at);
-    if (at != std::string::npos && at < skipped.size()) out += "  ... all of them with --json\n";
-  }
+  if (!skipped.empty()) out += "\nskipped\n" + skipped;
   if (checked) out += "\nwhole graph\n" + checks_table(without_prefix(result.whole.checks));
   for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
   if (!result.written)

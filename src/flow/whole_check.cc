@@ -15,15 +15,14 @@
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/comparison.h"
+#include "flow/disturbed_graphs.h"
 #include "flow/segments.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "model/graph.h"
 #include "model/selects.h"
 #include "passes/proof_floor.h"
-#include "passes/proof_grids.h"
 #include "passes/proof_inputs.h"
-#include "passes/storage_noise.h"
 
 namespace tenonnx {
 namespace {
@@ -73,7 +72,8 @@ class Substance {
 class Whole {
  public:
   Whole(const Model& before, const Model& after, PassClass exactness, const TensorInputs& inputs,
-        const Contract* contract, const LoadOptions& load)
+        const Contract* contract, const LoadOptions& load,
+        const std::map<std::string, double>& recomputed)
       : before_(before),
         after_(after),
         exactness_(exactness),
@@ -81,6 +81,7 @@ class Whole {
         contract_(contract),
         load_(whole_load(load)),
         executor_(make_proof_executor()),
+        disturbed_(before, *executor_, load_, recomputed),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {}
@@ -98,8 +99,10 @@ class Whole {
     WholeCheck result;
     result.checks = checks();
     if (by_task() && exactness_ != PassClass::kApproximate &&
-        overall_verdict(result.checks) == Verdict::kFail && broken_.empty())
+        overall_verdict(result.checks) == Verdict::kFail && broken_.empty()) {
       TENONNX_RETURN_IF_ERROR(judge_narrow(result.checks));
+      TENONNX_RETURN_IF_ERROR(judge_bounded(result.checks));
+    }
     result.verdict = overall_verdict(result.checks);
     return result;
   }
@@ -201,33 +204,31 @@ class Whole {
     others.push_back(std::move(disturbed));
     TENONNX_ASSIGN_OR_RETURN(std::vector<Check> checks, floor_checks(was, is, others));
     if (overall_verdict(checks) != Verdict::kPass) {
-      if (graph_optimized_ == nullptr) {
-        LoadOptions load = load_;
-        load.optimization = Optimization::kAll;
-        TENONNX_ASSIGN_OR_RETURN(graph_optimized_, executor_->load(before_, load));
-      }
-      TENONNX_ASSIGN_OR_RETURN(Observation optimized, run_whole(*graph_optimized_, input.tensors));
-      if (!exchanges_rows(was, optimized)) others.push_back(std::move(optimized));
+      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * optimized, disturbed_.optimized());
+      TENONNX_RETURN_IF_ERROR(add_run(*optimized, input, was, others));
       TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
     }
     // The rounding of sampling coordinates, of which disturbed inputs show nothing where the grid
     // does not depend on them.
     if (overall_verdict(checks) != Verdict::kPass && samples_) {
-      if (graph_grids_ == nullptr) {
-        Model moved = before_.clone();
-        TENONNX_RETURN_IF_ERROR(disturb_grids(moved, kWholeSeed));
-        TENONNX_ASSIGN_OR_RETURN(graph_grids_, executor_->load(moved, load_));
-      }
-      TENONNX_ASSIGN_OR_RETURN(Observation moved, run_whole(*graph_grids_, input.tensors));
-      if (!exchanges_rows(was, moved)) others.push_back(std::move(moved));
+      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * moved, disturbed_.grids());
+      TENONNX_RETURN_IF_ERROR(add_run(*moved, input, was, others));
       TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
     }
     if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, noisy_graph());
+      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, disturbed_.storage());
       if (noisy != nullptr) {
-        TENONNX_ASSIGN_OR_RETURN(Observation rounded, run_whole(*noisy, input.tensors));
-        if (!exchanges_rows(was, rounded)) others.push_back(std::move(rounded));
+        TENONNX_RETURN_IF_ERROR(add_run(*noisy, input, was, others));
         TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others, true));
+      }
+    }
+    if (overall_verdict(checks) != Verdict::kPass) {
+      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * moved, with_bounds());
+      if (moved != nullptr) {
+        TENONNX_ASSIGN_OR_RETURN(const Observation bounded, run_whole(*moved, input.tensors));
+        if (!exchanges_rows(was, bounded)) {
+          TENONNX_ASSIGN_OR_RETURN(checks, bound_checks(was, is, bounded));
+        }
       }
     }
     for (Check& check : checks) {
@@ -235,6 +236,14 @@ class Whole {
       const auto [it, inserted] = worst_.try_emplace(check.name, check);
       if (!inserted && severity(check) > severity(it->second)) it->second = check;
     }
+    return {};
+  }
+
+  // What a disturbed graph gives, where it does not exchange rows.
+  Status add_run(LoadedGraph& graph, const ReferenceInput& input, const Observation& was,
+                 std::vector<Observation>& others) const {
+    TENONNX_ASSIGN_OR_RETURN(Observation run, run_whole(graph, input.tensors));
+    if (!exchanges_rows(was, run)) others.push_back(std::move(run));
     return {};
   }
 
@@ -248,30 +257,40 @@ class Whole {
            });
   }
 
-  // The graph before with one rounding more of each float16 or bfloat16 tensor; nullptr where it
-  // has none. What its inputs lose in float32 is nothing beside that.
-  Result<LoadedGraph*> noisy_graph() {
-    if (knows_noisy_) return graph_noisy_.get();
-    knows_noisy_ = true;
-    Model noisy = before_.clone();
-    TENONNX_ASSIGN_OR_RETURN(const int rounded, add_storage_noise(noisy, kWholeSeed));
-    if (rounded > 0) {
-      TENONNX_ASSIGN_OR_RETURN(graph_noisy_, executor_->load(noisy, load_));
-    }
-    return graph_noisy_.get();
-  }
-
   // The gates of a cpu re-export are for float32. Where float16 is inside, what one rounding more
   // does to scores and boxes is measured, and kProofFactor times that is allowed, but never more
   // than of a part on a device. A cosine falls with the square of an error.
   Status judge_narrow(std::vector<Check>& checks) {
-    TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, noisy_graph());
+    TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, disturbed_.storage());
     if (noisy == nullptr) return {};
+    return widen_gates(
+        *noisy, kProofFactor,
+        fmt::format("{:g} x one rounding more of what is float16 inside", kProofFactor), checks);
+  }
+
+  // What errors of the size of their bounds do is the most that a bounded pass may do.
+  Status judge_bounded(std::vector<Check>& checks) {
+    if (overall_verdict(checks) != Verdict::kFail) return {};
+    TENONNX_ASSIGN_OR_RETURN(LoadedGraph * moved, with_bounds());
+    if (moved == nullptr) return {};
+    return widen_gates(*moved, 1, "what errors as large as the bounds do", checks);
+  }
+
+  // nullptr where there is nothing that a bound allows.
+  Result<LoadedGraph*> with_bounds() {
+    if (exactness_ != PassClass::kBounded) return nullptr;
+    return disturbed_.bounds();
+  }
+
+  // Judges again, by `factor` times what `noisy` does to scores and boxes where that is more than
+  // the gates allow.
+  Status widen_gates(LoadedGraph& noisy, double factor, const std::string& origin,
+                     std::vector<Check>& checks) {
     ChainComparison noise(comparison_.gates(), output_names(before_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
       TENONNX_ASSIGN_OR_RETURN(Observation was, run_whole(*graph_before_, input.tensors));
-      TENONNX_ASSIGN_OR_RETURN(Observation rounded, run_whole(*noisy, input.tensors));
+      TENONNX_ASSIGN_OR_RETURN(Observation rounded, run_whole(noisy, input.tensors));
       TENONNX_RETURN_IF_ERROR(decode(*contract_, input, was));
       if (!decode(*contract_, input, rounded).ok()) return {};  // says nothing about the gates
       TENONNX_RETURN_IF_ERROR(noise.add(input.name, was, rounded));
@@ -279,15 +298,13 @@ class Whole {
     const TaskSummary& measured = noise.summary();
     const TaskGates most = TaskGates::heterogeneous();
     TaskGates gates = comparison_.gates();
-    gates.name +=
-        fmt::format(", or {:g} x one rounding more of what is float16 inside", kProofFactor);
-    gates.score_difference = std::clamp(kProofFactor * measured.max_score_difference,
+    gates.name += ", or " + origin;
+    gates.score_difference = std::clamp(factor * measured.max_score_difference,
                                         gates.score_difference, most.score_difference);
-    gates.iou = std::clamp(1 - kProofFactor * (1 - measured.min_iou), most.iou, gates.iou);
+    gates.iou = std::clamp(1 - factor * (1 - measured.min_iou), most.iou, gates.iou);
     if (std::isfinite(measured.min_scores_cosine))
-      gates.scores_cosine =
-          std::clamp(1 - kProofFactor * kProofFactor * (1 - measured.min_scores_cosine),
-                     most.scores_cosine, gates.scores_cosine);
+      gates.scores_cosine = std::clamp(1 - factor * factor * (1 - measured.min_scores_cosine),
+                                       most.scores_cosine, gates.scores_cosine);
     for (Check& judged : task_checks(comparison_.summary(), gates)) {
       judged.name = "whole graph: " + judged.name;
       const auto same = std::find_if(checks.begin(), checks.end(),
@@ -308,6 +325,30 @@ class Whole {
       if (narrow) floor.floor.origin += ", each of what is float16 inside by one more";
       TENONNX_ASSIGN_OR_RETURN(auto checks,
                                algebraic_checks(name, tensor, is.outputs.at(name), floor));
+      all.insert(all.end(), std::make_move_iterator(checks.begin()),
+                 std::make_move_iterator(checks.end()));
+    }
+    return all;
+  }
+
+  // Against what errors as large as the bounds do.
+  static Result<std::vector<Check>> bound_checks(const Observation& was, const Observation& is,
+                                                 const Observation& bounded) {
+    std::vector<Check> all;
+    for (const auto& [name, tensor] : was.outputs) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorError most,
+                               compare_tensors(tensor, bounded.outputs.at(name)));
+      constexpr std::string_view kOrigin = "what errors as large as the bounds of the passes do";
+      if (!is_floating(tensor.dtype())) {
+        TENONNX_ASSIGN_OR_RETURN(const Identity found,
+                                 compare_identical(tensor, is.outputs.at(name)));
+        all.push_back(make_check(name + ": differing elements",
+                                 static_cast<double>(found.differing), Comparison::kAtMost,
+                                 {static_cast<double>(most.differing), std::string(kOrigin)}));
+        continue;
+      }
+      TENONNX_ASSIGN_OR_RETURN(
+          auto checks, bounded_checks(name, tensor, is.outputs.at(name), most.max_abs, kOrigin));
       all.insert(all.end(), std::make_move_iterator(checks.begin()),
                  std::make_move_iterator(checks.end()));
     }
@@ -372,10 +413,9 @@ class Whole {
   LoadOptions load_;
   std::unique_ptr<Executor> executor_;
   WholeBefore* started_ = nullptr;  // runs `before` on the first input
-  std::unique_ptr<LoadedGraph> graph_before_, graph_after_, graph_optimized_, graph_noisy_,
-      graph_grids_;
+  std::unique_ptr<LoadedGraph> graph_before_, graph_after_;
   std::unique_ptr<LoadedGraph> single_before_, single_after_;  // loaded with one thread
-  bool knows_noisy_ = false;
+  DisturbedGraphs disturbed_;                                  // of `before`
   ChainComparison comparison_;
   Substance substance_;  // of the graph before
   const bool selects_ = has_selection(before_), samples_ = has_grid_sample(before_);
@@ -389,8 +429,9 @@ class Whole {
 
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load, WholeBefore* started) {
-  return Whole(before, after, exactness, inputs, contract, load).run(started);
+                               const LoadOptions& load, WholeBefore* started,
+                               const std::map<std::string, double>& recomputed) {
+  return Whole(before, after, exactness, inputs, contract, load, recomputed).run(started);
 }
 
 }  // namespace tenonnx

@@ -5,18 +5,23 @@
 // after them, on the real inputs, on the cpu with optimisation disabled.
 //
 //   only bitwise passes    every output identical bit for bit
-//   algebraic or bounded   every output within the noise floor of the graph before (proof_floor.h);
+//   algebraic              every output within the noise floor of the graph before (proof_floor.h);
 //                          where a contract says what the outputs mean and there are images, the
 //                          gates of a cpu re-export decide instead: past a selection rows change
 //                          places, which is no error
 //                          Where tensors inside are float16 or bfloat16, one rounding more of each
 //                          (storage_noise.h) is part of the floor, and of what those gates allow
+//   bounded                the same; and where the passes say what they compute in another
+//                          arithmetic, errors of the size of its bound (bound_noise.h) are put
+//                          there into the graph before, and what these do is allowed: by those
+//                          gates never more than of a part on a device
 //   approximate            the task's gates of a part on a device, with images; else INCONCLUSIVE
 //
 // Random inputs: scores are nearly tied, so what is selected says nothing. An output of a graph
 // with a selection that leaves the floor is INCONCLUSIVE then, not FAIL.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,9 +41,11 @@ struct WholeCheck {
 };
 
 // `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
-// `started`: what runs `before` on these inputs already; nullptr where nothing does.
+// `started`: what runs `before` on these inputs already; nullptr where nothing does. `recomputed`:
+// PassOutcome::recomputed of all passes.
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load, WholeBefore* started = nullptr);
+                               const LoadOptions& load, WholeBefore* started = nullptr,
+                               const std::map<std::string, double>& recomputed = {});
 
 }  // namespace tenonnx

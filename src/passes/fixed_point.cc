@@ -127,6 +127,9 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
       run.nodes_after = count_nodes(good);
       run.nodes_changed += run.nodes_after - nodes;
       run.applied += outcome->applied;
+      if (!outcome->total.empty())
+        run.total += (run.total.empty() ? "" : ", then ") + outcome->total;
+      run.recomputed.merge(outcome->recomputed);
       run.sites.insert(run.sites.end(), std::make_move_iterator(outcome->sites.begin()),
                        std::make_move_iterator(outcome->sites.end()));
       std::set<std::string> now = computed_names(good.proto().graph());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ struct PassRun {
   int rounds = 0;                            // in which it ran
   std::vector<Site> sites;                   // of what was kept
   std::vector<Refusal> skipped;              // of its last run
+  std::string total;                         // of what was kept, PassOutcome::total
+  std::map<std::string, double> recomputed;  // of what was kept, PassOutcome::recomputed
   double seconds = 0;                        // of the pass, without its proof
   int nodes_before = 0, nodes_after = 0;     // at its first change, after its last one
   int nodes_changed = 0;                     // by it alone: below zero where there are fewer

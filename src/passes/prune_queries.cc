@@ -16,7 +16,7 @@
 // row of points (Ho; u = Wo), of each image, of each batch of images (heads share it), or once for
 // all. Shapes stay static: max_count queries are always sampled, of which the threshold keeps some.
 //
-// Options: score      needed: the tensor, float32, computed before the node
+// Options: score      needed: the tensor, float32, computed before the node (--score TENSOR)
 //          max_count  needed: queries that are sampled, from 1
 //          threshold  a number: a lower score counts as not kept; none: max_count alone decides
 //          fill       zero (default) or nearest
@@ -29,6 +29,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "passes/grid_sample_form.h"
 #include "passes/options.h"
@@ -56,7 +57,7 @@ Result<Options> read_options(const PassOptions& given) {
   if (options.score.empty())
     return InvalidArgument(
         "{}: no score: which queries matter is nothing that the graph says by itself; name the "
-        "tensor with {}.score=TENSOR",
+        "tensor with --score TENSOR, or {}.score=TENSOR",
         kPass, kPass);
   TENONNX_ASSIGN_OR_RETURN(options.max_count, count_option(kPass, given, "max_count", 0));
   if (options.max_count < 1)
@@ -219,14 +220,22 @@ class Pruned {
   std::string index_, kept_, sampled_;
 };
 
+Status find_score(const Model& model, const std::string& score) {
+  const GraphIndex index(model.proto().graph());
+  if (index.find(score) != nullptr) return {};
+  std::vector<std::string> names;
+  for (const Value& value : index.values()) names.emplace_back(value.name);
+  return NotFound("{}: the graph has no tensor '{}' (score); the nearest names: {}", kPass, score,
+                  nearest_names(score, names));
+}
+
 }  // namespace
 
 namespace passes {
 
 Result<PassOutcome> prune_queries(Model& model, const PassOptions& given) {
   TENONNX_ASSIGN_OR_RETURN(const Options options, read_options(given));
-  if (GraphIndex(model.proto().graph()).find(options.score) == nullptr)
-    return NotFound("{}: the graph has no tensor '{}' (score)", kPass, options.score);
+  TENONNX_RETURN_IF_ERROR(find_score(model, options.score));
   Rewriter r(model);
   std::vector<std::string> pruned;  // the nodes that this pass made, which it must not prune again
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) {

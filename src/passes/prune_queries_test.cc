@@ -205,10 +205,12 @@ std::string error_of(const PassOptions& options) {
 }
 
 TEST(PruneQueries, NeedsAScoreAndACount) {
-  EXPECT_THAT(error_of({{"max_count", "6"}}), HasSubstr("name the tensor with"));
+  EXPECT_THAT(error_of({{"max_count", "6"}}), HasSubstr("name the tensor with --score TENSOR"));
   EXPECT_THAT(error_of({{"score", "score"}}), HasSubstr("max_count"));
   EXPECT_THAT(error_of({{"score", "nowhere"}, {"max_count", "6"}}),
               HasSubstr("the graph has no tensor 'nowhere'"));
+  EXPECT_THAT(error_of({{"score", "Score"}, {"max_count", "6"}}),
+              HasSubstr("the nearest names: 'score'"));
   EXPECT_THAT(error_of({{"score", "score"}, {"max_count", "6"}, {"threshold", "high"}}),
               HasSubstr("threshold must be a finite number, got 'high'"));
   EXPECT_THAT(error_of({{"score", "score"}, {"max_count", "6"}, {"fill", "mean"}}),

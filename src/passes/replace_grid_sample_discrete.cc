@@ -17,9 +17,9 @@
 //
 // Options: formula (nearest), outside (edge); form, index_arithmetic and device, which
 //   grid_sample_gather.h explains;
-//   legacy_square_clamp=1 with formula=historical: both axes are bound by H-1, as the first
-//   implementations did, which is wrong where W is not H. For finding out what an old deployment
-//   computes, never for a new one.
+//   legacy_square_clamp=1 with formula=historical, or --legacy-square-clamp: both axes are bound by
+//   H-1, as the first implementations did, which is wrong where W is not H. For finding out what an
+//   old deployment computes, never for a new one.
 // Class approximate: another model, which the task gate decides on. r comes from a grid that was
 // rounded to float32 once more than the location was: an index differs from int(r * W + 1/2) of the
 // location itself where that is within 2^-22 W of a whole number.

@@ -231,7 +231,7 @@ Result<PassOutcome> replace_in(Model& model) {
   Replacer replacer(r);
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) { replacer.offer(i); }));
   PassOutcome outcome = r.finish();
-  if (!outcome.sites.empty()) outcome.sites.front().what += "; in all " + replacer.total();
+  if (!outcome.sites.empty()) outcome.total = replacer.total();
   TENONNX_RETURN_IF_ERROR(replacer.record(model));
   return outcome;
 }

@@ -128,6 +128,43 @@ class Usage(unittest.TestCase):
             self.assertNotIn("{false}", result.stdout)
         self.assertIn("Exit codes: 0 done and passed, 1 a gate failed", run("--help").stdout)
 
+    def rewrite_refuses(self, passes, options, *parts):
+        self.refuses(["rewrite", EXAMPLE, "--pass", passes, "-o", "out.onnx", *options], *parts)
+
+    def test_score_of_a_pass_that_does_not_run(self):
+        self.rewrite_refuses("fold_constants", ["--score", "x"],
+                             "--score is an option of pass prune_queries, which does not run")
+
+    def test_pruning_without_a_score(self):
+        self.rewrite_refuses("prune_queries", ["--option", "prune_queries.max_count=10"],
+                             "no score", "--score TENSOR")
+
+    def test_score_that_the_graph_lacks(self):
+        self.rewrite_refuses("prune_queries",
+                             ["--score", "score", "--option", "prune_queries.max_count=10"],
+                             "the graph has no tensor 'score'", "the nearest names: 'scores'")
+
+    def test_two_scores(self):
+        self.rewrite_refuses("prune_queries",
+                             ["--score", "a", "--option", "prune_queries.score=b"],
+                             "--score means prune_queries.score=a, and --option says b")
+
+    def test_legacy_clamp_of_another_formula(self):
+        name = "replace_grid_sample_discrete"
+        self.rewrite_refuses(name, ["--legacy-square-clamp", "--option", f"{name}.formula=nearest"],
+                             "--legacy-square-clamp means", "formula=historical")
+        self.rewrite_refuses("fold_constants", ["--legacy-square-clamp"],
+                             f"is an option of pass {name}, which does not run")
+
+    def test_legacy_clamp_does_what_it_says(self):
+        passes = "fold_constants,replace_grid_sample_discrete"
+        result = run("rewrite", EXAMPLE, "--pass", passes, "--legacy-square-clamp", "--proof",
+                     "none", "-o", "clamped.onnx", "--json", cwd=self.scratch)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        sites = json.loads(result.stdout)["passes"][1]["sites"]
+        self.assertEqual(len(sites), 12)
+        self.assertIn("both axes bound by H-1", sites[0]["what"])
+
 
 class Streams(unittest.TestCase):
     """Standard streams that are closed or full: `2>&-`, `> /dev/full`."""

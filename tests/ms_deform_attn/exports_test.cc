@@ -85,9 +85,8 @@ void expect_all(const Model& before, const Expected& expected) {
   for (const Site& site : outcome.sites)
     EXPECT_THAT(site.what, HasSubstr(std::string(" of ") + expected.points + " points"));
   if (expected.layers > 0) {
-    EXPECT_THAT(outcome.sites.front().what,
-                HasSubstr(std::to_string(expected.layers) + " layers x " +
-                          std::to_string(expected.levels) + " levels = "));
+    EXPECT_THAT(outcome.total, HasSubstr(std::to_string(expected.layers) + " layers x " +
+                                         std::to_string(expected.levels) + " levels = "));
     // Each layer loses the Transposes of its locations, weights and output.
     EXPECT_LE(count_of(model, "Transpose") + 3 * expected.layers, count_of(before, "Transpose"));
   }
