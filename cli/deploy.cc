@@ -28,7 +28,10 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
       });
   app.add_option("--keep-on-cpu", options->keep_on_cpu,
                  "Run these nodes on the CPU and all others on the target's device: a file with a "
-                 "name a line, of a node or of a tensor that it makes. Instead of --cut");
+                 "name a line, of a node or of a tensor that it makes. Instead of --cut")
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "it names no file; leave it out to keep none" : "");
+      });
   add_preparation_options(app, options->preparation);
   app.add_flag("--fuse-attention", options->fuse_attention,
                "Compute deformable attention of segments on the CPU by one operator each, of "

@@ -98,6 +98,37 @@ TEST_F(DeployAttention, ASegmentOnADeviceStaysAsItIs) {
     EXPECT_EQ(count_of(package_ / segment.file, "MSDeformAttn") > 0, segment.executor == "cpu");
 }
 
+// The nodes of one attention kept on the cpu: there it is fused, beside the device's segments.
+TEST_F(DeployAttention, AKeptAttentionIsFused) {
+  const auto model = Model::load(kModel);
+  ASSERT_TRUE(model.ok());
+  DeployOptions kept = options(true);
+  kept.target = "sim-htp";
+  kept.keep_on_cpu = temporary_.path() / "kept.txt";
+  std::ofstream list(kept.keep_on_cpu);
+  int listed = 0;
+  for (const auto& node : model->proto().graph().node()) {
+    if (node.name().find("/layers.3/encoder_attn/") == std::string::npos) continue;
+    list << node.output(0) << "\n";
+    ++listed;
+  }
+  list.close();
+  ASSERT_GT(listed, 30);
+  const auto result = deploy(kept);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_NE(result->proof.verdict, Verdict::kFail) << describe(*result);
+  int on_cpu = 0, on_device = 0;
+  for (const Segment& segment : result->manifest.segments) {
+    const bool cpu = segment.executor == "cpu";
+    (cpu ? on_cpu : on_device) += count_of(package_ / segment.file, "MSDeformAttn");
+    EXPECT_EQ(count_of(package_ / segment.file, "GridSample") > 0,
+              !cpu && segment.name == "segment_0");
+  }
+  EXPECT_EQ(on_cpu, 1) << describe(*result);
+  EXPECT_EQ(on_device, 0);
+  EXPECT_TRUE(loads().ok()) << loads().message();
+}
+
 TEST_F(DeployAttention, ImagesPassTheGatesAndVerifyAgain) {
   const fs::path images = temporary_.path() / "images";
   fs::create_directory(images);

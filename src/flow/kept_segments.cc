@@ -181,8 +181,8 @@ Result<std::string> device_executor(const Device& target) {
   for (const auto& [role, address] : target.roles)
     if (address != kCpu) return address;
   return FailedPrecondition(
-      "target '{}' ({}) has no device: all its roles run on the cpu, so that no node is kept there "
-      "(--keep-on-cpu); leave the option out, or name a target with a device",
+      "target '{}' ({}) has no device: all its roles run on the cpu, so that a list of nodes to "
+      "keep there (--keep-on-cpu) changes nothing; leave it out, or name a target with a device",
       target.name, target.file.string());
 }
 

@@ -7,8 +7,12 @@
 #include <onnx/onnx_pb.h>
 
 #include <fstream>
+#include <random>
+#include <set>
 
 #include "base/temporary_directory.h"
+#include "cut/kept_nodes.h"
+#include "flow/prepare.h"
 #include "flow/selected_rows.h"
 #include "metrics/tensor_error.h"
 #include "model/parse_for_test.h"
@@ -63,9 +67,9 @@ class KeptSegmentsTest : public ::testing::Test {
     return out;
   }
   // All parts on the cpu, one after the other.
-  static TensorMap run(const KeptSegments& kept, TensorMap known) {
+  static TensorMap run(const KeptSegments& kept, TensorMap known, const LoadOptions& load = {}) {
     for (const auto& part : kept.parts) {
-      auto graph = make_cpu_executor()->load(part.model, {});
+      auto graph = make_cpu_executor()->load(part.model, load);
       if (!graph.ok()) {
         ADD_FAILURE() << part.name << ": " << graph.status().message();
         return {};
@@ -173,6 +177,49 @@ g (float[2,3] x) => (float[6] y, float[2,3] s, float[1] c)
   ASSERT_TRUE(kept.ok()) << kept.status().message();
   EXPECT_THAT(kept->nodes, ElementsAre("last"));
   EXPECT_THAT(kept->notes, Contains(HasSubstr("'constant' became a constant")));
+}
+
+// Whatever nodes are drawn, the segments on the cpu compute what the whole model computes. With
+// optimisation disabled: a fusion may cross a boundary, and rounds less.
+TEST_F(KeptSegmentsTest, RandomListsComputeTheSame) {
+  auto source = Model::load(std::filesystem::path(TENONNX_TEST_SOURCE_DIR) / "examples" / "models" /
+                            "shapes_deimv2.onnx");
+  ASSERT_TRUE(source.ok()) << source.status().message();
+  Model prepared = source->clone();
+  ASSERT_TRUE(prepare_graph(prepared, {}).ok());
+  LoadOptions plain;
+  plain.optimization = Optimization::kDisabled;
+  std::mt19937_64 random(1);
+  TensorMap inputs;
+  Tensor image(DType::kFloat32, {1, 3, 160, 160});
+  float* values = image.mutable_data<float>();
+  for (std::int64_t i = 0; i < image.size(); ++i)
+    values[i] = static_cast<float>(random() % 1000) / 1000.0F;
+  inputs.emplace("images", image);
+  inputs.emplace("orig_target_sizes",
+                 Tensor::from<std::int64_t>(DType::kInt64, {1, 2}, {160, 120}));
+  auto whole = make_cpu_executor()->load(*source, plain);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  const auto expected = (*whole)->run(inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+
+  const GraphIndex index(prepared.proto().graph());
+  const auto count = static_cast<std::uint64_t>(index.graph().node_size());
+  for (const int drawn : {1, 4, 16, 64}) {
+    std::set<int> nodes;
+    for (int i = 0; i < drawn; ++i) nodes.insert(static_cast<int>(random() % count));
+    std::ofstream(file_) << node_list_text(index, nodes, {});
+    const auto kept = keep_on_cpu(*source, prepared, target_, file_);
+    ASSERT_TRUE(kept.ok()) << drawn << ": " << kept.status().message();
+    EXPECT_GT(kept->parts.size(), 1u);
+    const TensorMap got = run(*kept, inputs, plain);
+    for (const auto& [name, tensor] : *expected) {
+      ASSERT_TRUE(got.contains(name)) << name << ", " << drawn << " drawn";
+      const auto same = compare_identical(tensor, got.at(name));
+      ASSERT_TRUE(same.ok()) << name;
+      EXPECT_EQ(same->differing, 0) << name << ", " << drawn << " drawn";
+    }
+  }
 }
 
 TEST_F(KeptSegmentsTest, TheDeviceOfATarget) {
