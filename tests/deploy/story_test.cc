@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "base/files.h"
@@ -49,6 +50,10 @@ class Story : public ::testing::Test {
 
   static Result<DeployResult> run(const std::string& model, const std::string& cut,
                                   const std::string& name, const std::string& target = "sim-htp") {
+    return deploy(options_for(model, cut, name, target));
+  }
+  static DeployOptions options_for(const std::string& model, const std::string& cut,
+                                   const std::string& name, const std::string& target = "sim-htp") {
     DeployOptions options;
     options.model = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models" / model;
     options.target = target;
@@ -56,7 +61,7 @@ class Story : public ::testing::Test {
     options.images = images();
     options.cut = cut;
     options.load.intra_op_threads = 2;
-    return deploy(options);
+    return options;
   }
 
   static std::string checks_of(const DeployResult& result) { return "\n" + describe(result); }
@@ -145,6 +150,25 @@ TEST_F(Story, FragilePassesWithTheCut) {
   const auto result = run("shapes_deimv2_fragile.onnx", "", "fragile_cut");
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->manifest.verdict, "PASS") << checks_of(*result);
+}
+
+// Not the whole decoder: the four products before its down-projections are enough. As many nodes
+// beside them, the up-projections, mend nothing.
+TEST_F(Story, FragilePassesWithFourNodesOnTheCpu) {
+  for (const std::string node : {"down_proj", "up_proj"}) {
+    DeployOptions options = options_for("shapes_deimv2_fragile.onnx", "", node);
+    options.keep_on_cpu = temporary_->path() / (node + ".txt");
+    std::ofstream list(options.keep_on_cpu);
+    for (int layer = 0; layer < 4; ++layer)
+      list << "/model/model/decoder/layers." << layer << "/mlp/" << node << "/MatMul\n";
+    list.close();
+    const auto result = deploy(options);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(result->manifest.verdict, node == "down_proj" ? "PASS" : "FAIL")
+        << checks_of(*result);
+    EXPECT_EQ(result->manifest.segments.size(), 9u);
+    EXPECT_TRUE(result->proof.cut_is_right);
+  }
 }
 
 TEST_F(Story, OnTheCpuTheGatesAreTighterAndPass) {
