@@ -6,11 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <random>
-
 #include "cut/scramble_for_test.h"
+#include "exports_for_test.h"
 #include "passes/proof.h"
 #include "passes/runner.h"
 
@@ -43,12 +40,6 @@ constexpr Expected kExpected[] = {
     {"rtdetrv2_r18", 3, 3, "4, 4, 4"},
     {"rtdetrv2_r18_discrete", 0, 0, ""},
 };
-
-fs::path exports_directory() {
-  if (const char* cache = std::getenv("TENONNX_CACHE")) return fs::path(cache) / "exports";
-  const char* home = std::getenv("HOME");
-  return home == nullptr ? fs::path() : fs::path(home) / ".cache" / "tenonnx" / "exports";
-}
 
 int count_of(const Model& model, const char* op_type) {
   int count = 0;
@@ -100,17 +91,14 @@ const Expected* expected_of(const fs::path& path) {
 }
 
 std::vector<fs::path> exports() {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(exports_directory(), error))
-    if (expected_of(entry.path()) != nullptr) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  std::vector<fs::path> paths = all_exports();
+  std::erase_if(paths, [](const fs::path& path) { return expected_of(path) == nullptr; });
   return paths;
 }
 
 TEST(MsDeformAttnExportsSlow, AllLayersAreFoundWhateverTheForm) {
   const auto paths = exports();
-  if (paths.empty()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
+  if (paths.empty()) GTEST_SKIP() << kNoExports;
   for (const fs::path& path : paths) {
     const Expected& expected = *expected_of(path);
     const auto model = Model::load(path);
@@ -125,31 +113,9 @@ TEST(MsDeformAttnExportsSlow, AllLayersAreFoundWhateverTheForm) {
   }
 }
 
-// Normal inputs of the images' size; the sizes that boxes are given in stay as the export has them.
-TensorMap random_inputs(const Model& model) {
-  std::mt19937 random(7);
-  std::normal_distribution<float> normal;
-  TensorMap inputs;
-  for (const auto& info : model.proto().graph().input()) {
-    Shape shape;
-    for (const auto& dim : info.type().tensor_type().shape().dim())
-      shape.push_back(std::max<std::int64_t>(dim.dim_value(), 1));
-    const bool sizes = info.type().tensor_type().elem_type() == onnx::TensorProto::INT64;
-    Tensor tensor(sizes ? DType::kInt64 : DType::kFloat32, shape);
-    for (std::int64_t i = 0; i < tensor.size(); ++i) {
-      if (sizes)
-        tensor.mutable_data<std::int64_t>()[i] = 640;
-      else
-        tensor.mutable_data<float>()[i] = normal(random);
-    }
-    inputs.emplace(info.name(), std::move(tensor));
-  }
-  return inputs;
-}
-
 TEST(MsDeformAttnExportsSlow, EveryReplacementIsProved) {
   const auto paths = exports();
-  if (paths.empty()) GTEST_SKIP() << "no exports: tools/models/export_models.py makes them";
+  if (paths.empty()) GTEST_SKIP() << kNoExports;
   const auto executor = make_cpu_executor();
   for (const fs::path& path : paths) {
     const Expected& expected = *expected_of(path);
@@ -162,16 +128,8 @@ TEST(MsDeformAttnExportsSlow, EveryReplacementIsProved) {
     ASSERT_TRUE(run_passes(*before, fold, {}).ok());
     Model after = before->clone();
     const PassOutcome outcome = replace(after);
-    const TensorMap inputs = random_inputs(*before);
-    ProofData data;
-    data.count = 1;
-    data.load = [&](std::size_t) -> Result<TensorMap> {
-      TensorMap copy;
-      for (const auto& [name, tensor] : inputs) copy.emplace(name, tensor.clone());
-      return copy;
-    };
-    data.name = [](std::size_t) { return "random"; };
-    data.description = "1 random input";
+    const TensorMap inputs = random_inputs_of(*before);
+    const ProofData data = proof_data_of(inputs);
     const auto pass = find_pass(kPass);
     ASSERT_TRUE(pass.ok());
     const auto proof = PassProver(*executor, data, {}).prove(**pass, *before, after, outcome);
