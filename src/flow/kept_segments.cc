@@ -15,6 +15,7 @@
 #include "cut/kept_nodes.h"
 #include "model/extract.h"
 #include "model/graph.h"
+#include "passes/edit.h"
 
 namespace tenonnx {
 namespace {
@@ -191,7 +192,10 @@ Result<KeptSegments> keep_on_cpu(const Model& source, const Model& prepared, con
   TENONNX_ASSIGN_OR_RETURN(std::string device, device_executor(target));
   const GraphIndex given(source.proto().graph());
   TENONNX_ASSIGN_OR_RETURN(const std::set<int> listed, read_node_list(list, given));
-  const GraphIndex index(prepared.proto().graph());
+  // A dead node would let tensors cross for nobody; without folding there may be some.
+  Model live = prepared.clone();
+  remove_dead_nodes(*live.mutable_proto().mutable_graph());
+  const GraphIndex index(live.proto().graph());
   KeptSegments out;
   std::vector<std::string> gone;
   std::set<int> kept = find_prepared(given, listed, index, gone);
@@ -216,18 +220,19 @@ Result<KeptSegments> keep_on_cpu(const Model& source, const Model& prepared, con
                      : fmt::format(" but names and shapes ({})", counted(renamed, "node")));
   if (!gone.empty())
     out.notes.push_back(fmt::format(
-        "--keep-on-cpu: '{}'{} became a constant when constants were folded: no device computes it",
-        gone[0], gone.size() > 1 ? fmt::format(" and {} more: each", gone.size() - 1) : ""));
+        "--keep-on-cpu: '{}'{} became constant when constants were folded, or no output needs it: "
+        "nobody computes it",
+        gone[0], gone.size() > 1 ? fmt::format(" and {} more, each", gone.size() - 1) : ""));
   if (renamed > 0)
     out.notes.push_back(fmt::format(
         "--keep-on-cpu: {} beside the kept ones would give the device only names and shapes to "
         "change and stay on the cpu, too",
         counted(renamed, "node")));
-  out.price = spell_price(price_of(prepared, index, segments));
+  out.price = spell_price(price_of(live, index, segments));
   out.notes.push_back(fmt::format("{} kept on the cpu, all others on {}: {}",
                                   counted(out.nodes.size(), "node"), device, out.price));
   add_constant_outputs(index, segments);
-  TENONNX_RETURN_IF_ERROR(Packing(prepared, index, segments, std::move(device)).run(out));
+  TENONNX_RETURN_IF_ERROR(Packing(live, index, segments, std::move(device)).run(out));
   return out;
 }
 

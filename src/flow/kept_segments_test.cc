@@ -176,7 +176,43 @@ g (float[2,3] x) => (float[6] y, float[2,3] s, float[1] c)
   const auto kept = keep("constant\nlast\n", &folded);
   ASSERT_TRUE(kept.ok()) << kept.status().message();
   EXPECT_THAT(kept->nodes, ElementsAre("last"));
-  EXPECT_THAT(kept->notes, Contains(HasSubstr("'constant' became a constant")));
+  EXPECT_THAT(kept->notes, Contains(HasSubstr("'constant' became constant")));
+}
+
+// What nobody needs crosses nowhere, and what the body of an If reads crosses like any input.
+TEST_F(KeptSegmentsTest, DeadNodesAndBodies) {
+  model_ = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x, bool c) => (float[2,3] y)
+{
+  [first] a = Relu (x)
+  [kept] k = Neg (a)
+  [dead] d = Exp (k)
+  [choose] r = If (c) <
+    then_branch = t () => (float[2,3] u) { u = Neg (k) },
+    else_branch = e () => (float[2,3] w) { w = Exp (a) }>
+  [last] y = Sigmoid (r)
+})");
+  EXPECT_THAT(error("dead\n"), HasSubstr("keeps nothing on the cpu"));
+  const auto kept = keep("kept\ndead\n");
+  ASSERT_TRUE(kept.ok()) << kept.status().message();
+  EXPECT_THAT(kept->nodes, ElementsAre("kept"));
+  EXPECT_THAT(kept->notes,
+              Contains(HasSubstr("'dead' became constant when constants were folded, or "
+                                 "no output needs it")));
+  ASSERT_EQ(kept->parts.size(), 3u);
+  EXPECT_EQ(kept->parts[1].model.outputs().size(), 1u);
+  auto whole = make_cpu_executor()->load(model_, {});
+  ASSERT_TRUE(whole.ok());
+  for (const bool chosen : {false, true}) {
+    const TensorMap inputs = {
+        {"x", Tensor::from<float>(DType::kFloat32, {2, 3}, {-1, 0, 1, 2, -3, 0.5F})},
+        {"c", Tensor::from<std::uint8_t>(DType::kBool, {}, {static_cast<std::uint8_t>(chosen)})}};
+    const auto expected = (*whole)->run(inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    const TensorMap got = run(*kept, inputs);
+    ASSERT_TRUE(got.contains("y"));
+    EXPECT_EQ(compare_identical(expected->at("y"), got.at("y"))->differing, 0);
+  }
 }
 
 // Whatever nodes are drawn, the segments on the cpu compute what the whole model computes. With
