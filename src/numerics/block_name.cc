@@ -76,6 +76,13 @@ bool near_behind(const GraphIndex& index, int node, const Is& is) {
   return false;
 }
 
+// Whether a node's name goes on from `scope` with `child`.
+bool has_child(const GraphIndex& index, const std::string& scope, std::string_view child) {
+  const std::string wanted = scope + std::string(child);
+  return std::any_of(index.graph().node().begin(), index.graph().node().end(),
+                     [&](const onnx::NodeProto& node) { return node.name().starts_with(wanted); });
+}
+
 std::string structure_around(const GraphIndex& index, int node) {
   const onnx::NodeProto& own = index.graph().node(node);
   const std::string& op = own.op_type();
@@ -103,6 +110,7 @@ BlockName block_name(const GraphIndex& index, int node) {
   for (const Rule& rule : kRules) {
     if (lower.find(rule.part) == std::string::npos) continue;
     out.title = rule.title;
+    if (rule.part == "/mlp" && has_child(index, out.scope, "/down_proj")) out.title = "SwiGLU";
     return out;
   }
   out.title = structure_around(index, node);

@@ -96,20 +96,38 @@ bool passes(const std::optional<Trial>& trial) { return trial && trial->figures.
 bool fails(const std::optional<Trial>& trial) { return trial && !trial->figures.passes; }
 
 std::string sentence_of(const CrossSplit& one) {
-  const bool first = fails(one.device_then_reference), second = fails(one.reference_then_device);
   if (!one.device_then_reference || !one.reference_then_device) return "";
-  const std::string where = fmt::format("cut '{}'", one.label);
-  if (first && second)
-    return where + ": either side alone on the device is enough to produce the failure";
-  if (second)
-    return where +
-           ": what lies behind it is enough to produce the failure, what lies "
-           "before it is not";
-  if (first)
-    return where +
-           ": what lies before it is enough to produce the failure, what lies "
-           "behind it is not";
-  return where + ": neither side alone produces the failure; it takes both";
+  const bool first = fails(one.device_then_reference), second = fails(one.reference_then_device);
+  if (first && second) return "either side alone on the device is enough to produce the failure";
+  if (second) return "what lies behind is enough to produce the failure, what lies before is not";
+  if (first) return "what lies before is enough to produce the failure, what lies behind is not";
+  return "neither side alone produces the failure; it takes both";
+}
+
+// "cuts 1, 2, 3: what lies behind is enough ...", and the cut that mends it.
+std::vector<std::string> sentences_of(const std::vector<CrossSplit>& cuts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  const CrossSplit* best = nullptr;
+  std::size_t best_number = 0;
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const std::string text = sentence_of(cuts[i]);
+    if (text.empty()) continue;
+    auto found = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& group) { return group.first == text; });
+    if (found == groups.end()) found = groups.insert(found, {text, {}});
+    found->second.push_back(fmt::format("{}", i + 1));
+    if (passes(cuts[i].device_then_reference)) best = &cuts[i], best_number = i + 1;
+  }
+  std::vector<std::string> out;
+  for (const auto& [text, numbers] : groups)
+    out.push_back(fmt::format("cut{} {}: {}", numbers.size() == 1 ? "" : "s",
+                              fmt::join(numbers, ", "), text));
+  if (best != nullptr)
+    out.push_back(fmt::format(
+        "cut {} mends it with the most nodes on the device, what lies behind at the reference: "
+        "deploy --cut {}",
+        best_number, fmt::join(best->tensors, ",")));
+  return out;
 }
 
 }  // namespace
@@ -130,12 +148,11 @@ Result<CrossSplits> cross_splits(Trials& trials, const Model& candidate,
       TENONNX_ASSIGN_OR_RETURN(one.reference_then_device, trials.keep(chosen.before, true));
       if (passes(one.device_then_reference)) out.halves.push_back(behind);
       if (passes(one.reference_then_device)) out.halves.push_back(chosen.before);
-      if (std::string text = sentence_of(one); !text.empty())
-        out.sentences.push_back(std::move(text));
     }
     out.cuts.push_back(std::move(one));
     out.before.push_back(std::move(chosen.before));
   }
+  out.sentences = sentences_of(out.cuts);
   return out;
 }
 
@@ -175,7 +192,8 @@ std::vector<WaterfallBar> waterfall(const CrossSplits& splits, const Trial& whol
         !std::includes(splits.before[i].begin(), splits.before[i].end(), before.begin(),
                        before.end()))
       continue;
-    add(cut.label, splits.before[i], cut.reference_then_device->figures.scores_error,
+    add(fmt::format("cut {}", i + 1), splits.before[i],
+        cut.reference_then_device->figures.scores_error,
         cut.reference_then_device->figures.boxes_error);
   }
   std::set<int> all;

@@ -13,6 +13,7 @@
 #include "flow/compare_journal.h"
 #include "flow/deploy.h"
 #include "model/extract.h"
+#include "numerics/block_name.h"
 #include "numerics/cross_split.h"
 #include "numerics/minimal_case.h"
 #include "numerics/node_sets.h"
@@ -82,6 +83,19 @@ class Locator {
           "first tensor that differs");
     if (setup_.two_models)
       TENONNX_RETURN_IF_ERROR(check_same_inputs(setup_.reference, setup_.other));
+    if (options_.budget == 0)
+      return InvalidArgument("--budget is at least 1 trial on the device, got 0");
+    if (options_.suspects == 0)
+      return InvalidArgument("--suspects is at least 1 node to look at, got 0");
+    // Before anything long: what would be refused at the end.
+    if (!options_.minimal.empty())
+      TENONNX_RETURN_IF_ERROR(check_minimal_directory(options_.minimal));
+    if (!options_.cut.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(named_, parse_cut(options_.cut));
+      for (std::string& name : named_) {
+        TENONNX_ASSIGN_OR_RETURN(name, resolve_tensor(setup_.candidate(), name));
+      }
+    }
     if (ref_recorded_ || on_recorded_)
       result_.notes.push_back(
           "one side is a recording: parts of the graph cannot be exchanged between the two, so "
@@ -205,15 +219,8 @@ class Locator {
   Status search(Trials& trials) {
     TENONNX_ASSIGN_OR_RETURN(result_.whole, trials.keep({}, true));
     if (!result_.whole || result_.whole->figures.passes) return {};
-    std::vector<std::string> named;
-    if (!options_.cut.empty()) {
-      TENONNX_ASSIGN_OR_RETURN(named, parse_cut(options_.cut));
-      for (std::string& name : named) {
-        TENONNX_ASSIGN_OR_RETURN(name, resolve_tensor(setup_.candidate(), name));
-      }
-    }
     TENONNX_ASSIGN_OR_RETURN(CrossSplits splits,
-                             cross_splits(trials, setup_.candidate(), named, options_.max_cuts));
+                             cross_splits(trials, setup_.candidate(), named_, options_.max_cuts));
     result_.sides = splits.sentences;
     TENONNX_ASSIGN_OR_RETURN(FoundSets sets, find_node_sets(trials, failing_, splits.halves));
     result_.keep = std::move(sets.keep);
@@ -295,11 +302,24 @@ class Locator {
       result_.headline =
           "no node's own error stands out: rounding alone, grown on its way, fails the gate";
     } else {
-      const std::string who = first.culprit_node.empty() ? first.node : first.culprit_node;
-      result_.headline = fmt::format("{} at {}{}", to_string(first.kind.kind), who,
-                                     first.block.empty() ? "" : " (" + first.block + ")");
+      result_.headline = headline_of(first);
     }
     add_limits();
+  }
+
+  // "range at Mul '/mlp/Mul' (SwiGLU, '/mlp') and 3 more"
+  std::string headline_of(const Suspect& first) const {
+    const int node = first.culprit >= 0 ? first.culprit : first.candidate_node;
+    const std::string block = node >= 0 ? to_string(block_name(theirs_, node)) : "";
+    const auto alike =
+        std::count_if(result_.suspects.begin(), result_.suspects.end(), [&](const Suspect& other) {
+          return other.kind.kind == first.kind.kind &&
+                 other.alone_breaks.value_or(true) == first.alone_breaks.value_or(true);
+        });
+    return fmt::format("{} at {}{}{}", to_string(first.kind.kind),
+                       first.culprit_node.empty() ? first.node : first.culprit_node,
+                       block.empty() ? "" : " (" + block + ")",
+                       alike > 1 ? fmt::format(" and {} more like it", alike - 1) : "");
   }
 
   void name_rounding() {
@@ -344,6 +364,7 @@ class Locator {
   std::optional<OutputJudge> judge_;
   std::vector<CompareJournal> journals_;
   std::vector<int> failing_;
+  std::vector<std::string> named_;  // tensors of --cut
   bool stands_out_ = false, ref_recorded_ = false, on_recorded_ = false;
 };
 

@@ -63,7 +63,7 @@ struct NodeSet {
 
 // A bar of the waterfall: what the device adds between two cuts.
 struct WaterfallBar {
-  std::string from, to;          // labels of cuts; "input", "output"
+  std::string from, to;          // "cut 2" (of `cuts`, from 1); "input", "output"
   double scores = 0, boxes = 0;  // may be negative: errors can cancel
   std::string name;  // "rounding", "cast", "layout", "kernel", "selection", "propagation"
 };
@@ -86,7 +86,7 @@ struct LocateResult {
   std::vector<std::string> contract;  // mistakes in feeding that explain the difference
   std::optional<Trial> whole;         // all on the device
   std::vector<CrossSplit> cuts;       // from the image to the outputs
-  std::vector<std::string> sides;     // "behind the cut ... alone is enough"
+  std::vector<std::string> sides;     // "cuts 1, 2: what lies behind is enough ..."
   std::size_t tensors = 0, identical = 0, with_own = 0, own_failing = 0, accumulated_failing = 0;
   std::vector<Suspect> suspects;  // the likeliest first
   std::vector<LocatedSelection> selections;

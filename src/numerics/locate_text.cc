@@ -18,39 +18,40 @@ constexpr double kBarWidth = 20;
 
 std::string figure(double value) { return fmt::format("{:.3g}", value); }
 
-std::string verdict_of(const std::optional<Trial>& trial) {
+// "FAILS 0.5317 0.7890 3/5"
+std::string trial_text(const LocateResult& result, const std::optional<Trial>& trial) {
   if (!trial) return "not tried";
-  return trial->figures.passes ? "passes" : "FAILS";
-}
-
-// "top 0.5317, cosine 0.7890, 3 of 5 matched"
-std::string figures_of(const LocateResult& result, const std::optional<Trial>& trial) {
-  if (!trial) return "";
   const OutputFigures& f = trial->figures;
-  if (!result.has_task) return fmt::format("error {}", figure(f.scores_error));
-  return fmt::format("top {:.4f}, cosine {:.4f}, {} of {} matched", f.top_score, f.scores_cosine,
-                     f.matched, f.expected);
+  const std::string verdict = f.passes ? "passes" : "FAILS ";
+  if (!result.has_task) return fmt::format("{} {}", verdict, figure(f.scores_error));
+  return fmt::format("{} {:.4f} {:.4f} {}/{}", verdict, f.top_score, f.scores_cosine, f.matched,
+                     f.expected);
 }
 
 std::string cross_split_table(const LocateResult& result) {
   if (!result.whole) return "";
-  std::string out = "\ncross-split (device: " + result.on + "; gate: " + result.gate + ")\n";
-  std::vector<std::vector<std::string>> rows;
+  const char* figures = result.has_task ? "top score, scores cosine, boxes matched"
+                                        : "largest relative L2 of an output";
+  std::string out = wrapped(fmt::format("\ncross-split: {} ({}) beside {}; {}", result.on,
+                                        "the device", result.ref, figures)) +
+                    "\n";
   if (result.has_task)
-    rows.push_back({"reference", "", fmt::format("top {:.4f}", result.reference_top_score)});
-  rows.push_back({"all on the device", verdict_of(result.whole), figures_of(result, result.whole)});
-  for (const CrossSplit& cut : result.cuts) {
-    if (!cut.not_identical.empty()) {
-      rows.push_back({fmt::format("cut {}", cut.label), "left out",
-                      "divided there the reference alone differs: " + cut.not_identical});
-      continue;
-    }
-    rows.push_back({fmt::format("{}: device then reference", cut.label),
-                    verdict_of(cut.device_then_reference),
-                    figures_of(result, cut.device_then_reference)});
-    rows.push_back({fmt::format("{}: reference then device", cut.label),
-                    verdict_of(cut.reference_then_device),
-                    figures_of(result, cut.reference_then_device)});
+    out += fmt::format("  reference          {:.4f}\n", result.reference_top_score);
+  out += fmt::format("  all on the device  {}\n", trial_text(result, result.whole));
+  for (const std::string& why : result.whole->figures.failed)
+    out += wrapped("                     " + why) + "\n";
+  if (result.cuts.empty()) return out;
+  std::vector<std::vector<std::string>> rows = {
+      {"cut", "", "nodes", "device then reference", "reference then device"}};
+  for (std::size_t i = 0; i < result.cuts.size(); ++i) {
+    const CrossSplit& cut = result.cuts[i];
+    const std::string nodes = fmt::format("{}|{}", cut.nodes_before, cut.nodes_behind);
+    if (!cut.not_identical.empty())
+      rows.push_back({fmt::format("{}", i + 1), cut.label, nodes, "left out", cut.not_identical});
+    else
+      rows.push_back({fmt::format("{}", i + 1), cut.label, nodes,
+                      trial_text(result, cut.device_then_reference),
+                      trial_text(result, cut.reference_then_device)});
   }
   out += aligned(rows, "  ");
   for (const std::string& sentence : result.sides) out += wrapped("  " + sentence) + "\n";

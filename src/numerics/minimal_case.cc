@@ -43,6 +43,10 @@ std::string readme(const LocateResult& result, const Suspect& suspect) {
 
 }  // namespace
 
+Status check_minimal_directory(const std::filesystem::path& directory) {
+  return StagedDirectory::create(directory, true, may_replace).status();
+}
+
 Status write_minimal_case(const std::filesystem::path& directory, const CompareSetup& setup,
                           const ErrorTable& table, const LocateResult& result,
                           const LoadOptions& load) {

@@ -12,6 +12,9 @@
 
 namespace tenonnx {
 
+// FailedPrecondition where `directory` stands and is not such a case: it would not be replaced.
+Status check_minimal_directory(const std::filesystem::path& directory);
+
 // `directory` appears whole: model.onnx, inputs.npz, expected.npz (the reference's), got.npz (the
 // device's), case.json (node, kind, figures, versions, hashes), README.txt. Of the first suspect
 // that has a node. FailedPrecondition where the directory is there and is not such a case.

@@ -67,7 +67,7 @@ class Ranker {
       if (out.suspects.size() >= count || (!one->own_fails() && !out.failing.empty())) continue;
       if (one->own->error.differing == 0) continue;
       TENONNX_ASSIGN_OR_RETURN(Suspect suspect, look_at(*one, value->producer));
-      if (suspect.culprit >= 0 && known_culprit(out, suspect)) continue;
+      if (known_culprit(out, suspect)) continue;
       out.suspects.push_back(std::move(suspect));
     }
     out.stands_out = !out.failing.empty();
@@ -105,9 +105,12 @@ class Ranker {
     }
   }
 
-  static bool known_culprit(RankedSuspects& out, const Suspect& suspect) {
+  // It makes, or meets, a value that another suspect is about already.
+  static bool known_culprit(const RankedSuspects& out, const Suspect& suspect) {
     return std::any_of(out.suspects.begin(), out.suspects.end(), [&](const Suspect& other) {
-      return other.culprit == suspect.culprit || other.candidate_node == suspect.culprit;
+      return (suspect.culprit >= 0 &&
+              (other.culprit == suspect.culprit || other.candidate_node == suspect.culprit)) ||
+             (other.culprit >= 0 && other.culprit == suspect.candidate_node);
     });
   }
 
