@@ -172,6 +172,32 @@ TEST_F(DeviceFile, WrongValuesAreNamedWithTheirPath) {
 }
 
 // Nothing of the arithmetic is inherited or assumed, and no statement stands without its source.
+TEST_F(DeviceFile, MemoryIsReadWhereItIsSaid) {
+  Json json = whole_device();
+  const auto without = read(json);
+  ASSERT_TRUE(without.ok()) << without.status().message();
+  EXPECT_FALSE(without->memory.has_value());
+  json["memory"] = {{"value", 8388608}, {"source", "a data sheet"}, {"checked", "2026-11"}};
+  const auto with = read(json);
+  ASSERT_TRUE(with.ok()) << with.status().message();
+  EXPECT_EQ(with->memory, 8388608);
+}
+
+TEST_F(DeviceFile, WrongMemoryIsNamed) {
+  Json json = whole_device();
+  json["memory"] = {{"value", 0}, {"source", "a data sheet"}, {"checked", "2026-11"}};
+  EXPECT_THAT(error(json), HasSubstr("/memory/value: expected bytes, 1 or more, got 0"));
+  json["memory"]["value"] = "8 MiB";
+  EXPECT_THAT(error(json), AllOf(HasSubstr("toy.json"), HasSubstr("/memory/value")));
+  json["memory"]["value"] = 0.5;
+  EXPECT_THAT(error(json), HasSubstr("/memory/value"));
+  json["memory"]["value"] = 1024;
+  json["memory"].erase("source");
+  EXPECT_THAT(error(json), AllOf(HasSubstr("/memory"), HasSubstr("source")));
+  json["memory"] = 1024;  // a number without where it comes from
+  EXPECT_THAT(error(json), HasSubstr("/memory"));
+}
+
 TEST_F(DeviceFile, MissingFieldsAreNamed) {
   for (const char* pointer : {"/schema_version",
                               "/name",
