@@ -62,7 +62,9 @@ std::string suspects_text(const LocateResult& result) {
   std::string out = fmt::format(
       "\nerrors: {} of {} compared tensors are beyond their floor, {} by an error of their own\n",
       result.accumulated_failing, result.tensors, result.own_failing);
-  for (std::size_t i = 0; i < result.suspects.size(); ++i) {
+  // What stands out of nothing is no suspect.
+  const std::size_t listed = result.verdict == Verdict::kFail ? result.suspects.size() : 0;
+  for (std::size_t i = 0; i < listed; ++i) {
     const Suspect& one = result.suspects[i];
     out += wrapped(fmt::format("  {}. {}{}", i + 1, one.node,
                                one.block.empty() ? "" : ", in " + one.block)) +
@@ -191,7 +193,7 @@ std::string describe(const LocateResult& result) {
   for (const std::string& text : result.contract) out += wrapped("  contract: " + text) + "\n";
   if (result.tensors > 0) {
     out += cross_split_table(result);
-    if (result.verdict != Verdict::kPass) out += suspects_text(result);
+    out += suspects_text(result);
     out += sets_text(result);
     out += waterfall_text(result);
     out += wrapped(fmt::format("\n{} on the device ({} recalled) of at most {}; {}",

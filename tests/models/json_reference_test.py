@@ -130,6 +130,21 @@ class JsonReference(unittest.TestCase):
         self.assertEqual([d["dose"] for d in self.printed["inject"]["doses"]], [0.25, 0.5, 1, 2, 4])
         self.assertIn("moves", self.printed["inject"]["doses"][0]["task"])
 
+    def test_locate(self):
+        fragile = MODEL.with_name("shapes_deimv2_fragile.onnx")
+        self.call("locate", "locate", fragile, "--on", "sim:htp-v73", "--images", "images",
+                  "--max-images", "1", "--max-cuts", "1", "--budget", "16", "--cache", "none",
+                  codes=(1,))
+        self.compare("locate")
+        printed = self.printed["locate"]
+        self.assertLessEqual(printed["trials"]["used"], 16)
+        self.assertEqual({s["kind"] for s in printed["suspects"]}, {"range"})
+        # The four products before the decoder's down-projections.
+        products = {s.get("value_made_by") for s in printed["suspects"][:4]}
+        self.assertEqual(products, {f"Mul '/model/model/decoder/layers.{i}/mlp/Mul'" for i in range(4)})
+        self.assertEqual(len(printed["keep"]["nodes"]), 4)
+        self.assertTrue(printed["keep"]["minimal"])
+
     def test_placement(self):
         self.call("placement", "placement", MODEL, "--on", "provider:simnpu", "--allow-fallback")
         self.compare("placement")
