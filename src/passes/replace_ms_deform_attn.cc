@@ -22,8 +22,8 @@
 // Needs libtenonnx_ops.so: sessions of tenonnx register it where a model imports domain tenonnx.
 // Refuses: another mode, padding or align_corners; shapes that are not known; weights of another
 // shape; samples that are used elsewhere; a GridSample whose samples are not weighted and summed.
-// The discrete form (Gather of rounded locations, as in D-FINE's and RT-DETRv2's "discrete") has no
-// GridSample and is left as it is.
+// Sampling that is written with Gather (RT-DETRv2's and D-FINE's "discrete", DEIMv2's own gathers)
+// has no GridSample: it is left as it is, and reported (gather_sampling.h).
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -36,6 +36,7 @@
 #include "model/tensor_proto.h"
 #include "ort/ops_library.h"
 #include "passes/constants.h"
+#include "passes/gather_sampling.h"
 #include "passes/layout.h"
 #include "passes/ms_deform_attn_pattern.h"
 #include "passes/options.h"
@@ -53,6 +54,8 @@ class Replacer {
   explicit Replacer(Rewriter& r) : r_(r) {}
 
   void offer(int i) {
+    if (const GatherSampling other = gather_sampling(r_, i); other != GatherSampling::kNone)
+      return r_.refuse(i, why_not_matched(other));
     MSDeformFinding finding = find_ms_deform_attn(r_, i);
     if (finding.miss) r_.refuse(finding.miss->node, finding.miss->reason);
     if (!finding.match) return;
@@ -244,18 +247,18 @@ Result<PassOutcome> fold_constants(Model& model, const PassOptions& options);
 
 Result<PassOutcome> replace_ms_deform_attn(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("replace_ms_deform_attn", options, {}));
-  const auto& nodes = model.proto().graph().node();
-  if (std::none_of(nodes.begin(), nodes.end(),
-                   [](const auto& n) { return is_op(n, "GridSample"); }))
-    return PassOutcome();
   Model plain = model.clone();
   TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, replace_in(plain));
   if (outcome.skipped.empty()) {
     if (outcome.applied > 0) model = std::move(plain);
     return outcome;
   }
+  const auto& nodes = model.proto().graph().node();
+  const bool sampled =
+      std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return is_op(n, "GridSample"); });
   // What is refused may be hidden by nodes that compute shapes. Where folding them does not help,
   // nothing is folded.
+  if (!sampled) return outcome;
   Model folded = model.clone();
   TENONNX_ASSIGN_OR_RETURN(PassOutcome folding, fold_constants(folded, {}));
   TENONNX_ASSIGN_OR_RETURN(PassOutcome better, replace_in(folded));

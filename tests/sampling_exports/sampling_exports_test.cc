@@ -105,17 +105,18 @@ struct Way {
   int opset = 0;  // that it needs
 };
 
+// Above these a second form of the same pass takes minutes more and tells nothing new.
+constexpr int kFewSites = 12;
+
 std::vector<Way> ways(const Folded& folded) {
   std::vector<Way> all = {
       {"normalize_grid_sample", {}},
       {"replace_grid_sample_gather", {}, true},
-      {"replace_grid_sample_gather", {{"form", "two_axis"}, {"zeros", "border"}}, true},
       {"replace_ms_deform_attn", {}, true},
       {"replace_grid_sample_resize", {}},
       {"fold_static_grid", {}},
       {"quantize_static_grid", {}},
       {"replace_grid_sample_discrete", {{"outside", "zeros"}}, true},
-      {"replace_grid_sample_discrete", {{"formula", "historical"}}, true},
       // On other images values may be larger; on these the bound must hold.
       {"replace_grid_sample_int8_lut",
        {{"range", fmt::format("{:.6g}", folded.range * 1.01)}},
@@ -123,6 +124,11 @@ std::vector<Way> ways(const Folded& folded) {
       {"replace_grid_sample_deform_conv", {{"padding", "allow"}}, false, 20},
       {"tile_grid_sample", {{"memory", "3600000"}}},
   };
+  if (folded.sites <= kFewSites) {
+    all.push_back(
+        {"replace_grid_sample_gather", {{"form", "two_axis"}, {"zeros", "border"}}, true});
+    all.push_back({"replace_grid_sample_discrete", {{"formula", "historical"}}, true});
+  }
   if (!folded.score.empty())
     all.push_back(
         {"prune_queries",
