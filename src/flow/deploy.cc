@@ -129,7 +129,7 @@ struct Parties {
 Status fuse_attention(const DeployOptions& options, const Segment& segment, Model& model,
                       DeployResult& result) {
   if (segment.executor != "cpu") return {};
-  const std::vector<std::string> names = {kFusePass};
+  const std::vector<std::string> names(kFusePasses.begin(), kFusePasses.end());
   Model fused = model.clone();
   auto reports = run_passes(fused, names, {});
   // An opset that the pass does not take: nothing to offer.
@@ -144,7 +144,8 @@ Status fuse_attention(const DeployOptions& options, const Segment& segment, Mode
     return {};
   }
   model = std::move(fused);
-  result.passes.push_back(std::move(report));
+  for (PassReport& one : *reports)
+    if (one.outcome.applied > 0) result.passes.push_back(std::move(one));
   return {};
 }
 
@@ -190,7 +191,9 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   result.cut_origin = attempt.origin;
   TENONNX_RETURN_IF_ERROR(remove_segments(parties.directory));
   if (!parties.plain.empty()) TENONNX_RETURN_IF_ERROR(remove_segments(parties.plain));
-  std::erase_if(result.passes, [](const PassReport& pass) { return pass.name == kFusePass; });
+  std::erase_if(result.passes, [](const PassReport& pass) {
+    return std::find(kFusePasses.begin(), kFusePasses.end(), pass.name) != kFusePasses.end();
+  });
   std::erase_if(result.notes, [](const std::string& note) { return note.ends_with(kFuseOffer); });
   manifest.segments.clear();
   manifest.boundaries.clear();

@@ -4,6 +4,7 @@
 // The main job: one model, one target, one package with its proof.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -49,8 +50,11 @@ struct DeployOptions {
   Progress progress;
 };
 
-// The pass of DeployOptions::fuse_attention, as manifest.settings["passes"] names it.
+// The passes of DeployOptions::fuse_attention, as manifest.settings["passes"] names them; where the
+// first did something there are fused operators.
 inline constexpr const char* kFusePass = "replace_ms_deform_attn";
+inline constexpr std::array<std::string_view, 2> kFusePasses = {kFusePass,
+                                                                "fuse_sampling_locations"};
 
 // How the notes begin that say what a guessed contract takes for granted.
 inline constexpr std::string_view kGuessed = "contract guessed: ";
