@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/storage-inl.h"
@@ -56,6 +57,18 @@ HWY_INLINE void stream(F d, VF value, T* HWY_RESTRICT to) {
     hn::Stream(value, d, to);
   else
     store(d, value, to);
+}
+
+// Points before the first aligned vector of each plane of an output of `elements` in planes of
+// `points`, where it is too large to be found in a cache again (and planes are aligned alike):
+// write_block<true> then. Else -1.
+template <typename T>
+std::int64_t streamed_head(const T* out, std::int64_t points, std::int64_t elements) {
+  constexpr std::int64_t kLeastBytes = std::int64_t{1} << 23;
+  if (!std::is_same_v<T, float> || points % kLanes != 0 || elements * 4 < kLeastBytes) return -1;
+  const auto address = reinterpret_cast<std::uintptr_t>(out);
+  if (address % sizeof(float) != 0) return -1;  // no vector of such planes is aligned
+  return kLanes - static_cast<std::int64_t>(address / 4 % static_cast<std::uintptr_t>(kLanes));
 }
 
 // sample(group, i) are all channels of point i of a group of points: the first group has `first` of

@@ -186,7 +186,7 @@ class Sampler {
         blocks::pack_block(tensors_.value + (n * channels_ + c) * pixels_, pixels_, channels,
                            block);
         T* out = tensors_.out + (n * channels_ + c) * points_;
-        const std::int64_t head = streamed_head(out);
+        const std::int64_t head = blocks::streamed_head(out, points_, batch_ * channels_ * points_);
         for (std::int64_t begin = 0; begin < points_; begin += tile) {
           const std::int64_t count = std::min(tile, points_ - begin);
           const std::int64_t to = head >= 0 ? head : kLanes;
@@ -202,19 +202,6 @@ class Sampler {
       }
       hwy::FlushStream();
     });
-  }
-
-  // Points before the first aligned vector of each plane where the output is too large to be found
-  // in a cache again (and planes are aligned alike), else -1.
-  std::int64_t streamed_head(const T* out) const {
-    constexpr std::int64_t kLeastBytes = std::int64_t{1} << 23;
-    if (!std::is_same_v<T, float> || points_ % kLanes != 0 ||
-        batch_ * channels_ * points_ * 4 < kLeastBytes)
-      return -1;
-    const auto address = reinterpret_cast<std::uintptr_t>(out);
-    if (address % sizeof(float) != 0) return -1;  // no vector of such planes is aligned
-    const auto past = static_cast<std::int64_t>(address / 4 % static_cast<std::uintptr_t>(kLanes));
-    return kLanes - past;
   }
 
   void by_points(const Parallel& parallel) const {

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/static_sample/static_sample.cc"
 #include "kernels/static_sample/static_sample.h"
 
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -164,13 +165,24 @@ void for_bands(const StaticGrid& grid, std::int64_t batch, const Parallel& paral
   });
 }
 
+// Four taps, always: those that are missing are the block's last pixel, which is 0. A loop over
+// their number would be predicted wrongly at every border.
 HWY_INLINE blocks::VF sample_block(const float* HWY_RESTRICT block, const Taps& taps) {
   const blocks::F d;
   auto sum = hn::Zero(d);
-  for (std::int32_t t = 0; t < taps.count; ++t)
+  HWY_UNROLL(4)
+  for (int t = 0; t < 4; ++t)
     sum = hn::MulAdd(hn::Load(d, block + std::int64_t{taps.pixel[t]} * blocks::kLanes),
                      hn::Set(d, taps.weight[t]), sum);
   return sum;
+}
+
+void fill_up(std::int64_t pixels, std::int64_t count, Taps* taps) {
+  for (std::int64_t p = 0; p < count; ++p)
+    for (std::int32_t t = taps[p].count; t < 4; ++t) {
+      taps[p].pixel[t] = static_cast<std::int32_t>(pixels);
+      taps[p].weight[t] = 0;
+    }
 }
 
 template <typename T>
@@ -196,16 +208,29 @@ void planes(const StaticGrid& grid, const StaticSizes& sizes, const T* value, T*
       }
     });
     for_bands(grid, sizes.batch, parallel,
-              [&](std::int64_t n, std::int64_t begin, std::int64_t count, const Taps* taps) {
+              [&](std::int64_t n, std::int64_t begin, std::int64_t count, Taps* taps) {
+                fill_up(pixels, count, taps);
                 for (std::int64_t b = 0; b < here; ++b) {
                   const float* block = packed + (n * here + b) * of_block;
                   const std::int64_t c = (from + b) * kLanes;
-                  blocks::write_block<false>(std::min(kLanes, channels - c), kLanes, count,
-                                             out + (n * channels + c) * points + begin, points,
-                                             [&](std::int64_t group, std::int64_t i) HWY_ATTR {
-                                               return sample_block(block, taps[group * kLanes + i]);
-                                             });
+                  T* to = out + (n * channels + c) * points + begin;
+                  // Bands that do not begin at a whole vector are not aligned alike.
+                  const std::int64_t head =
+                      begin % kLanes == 0
+                          ? blocks::streamed_head(to, points, sizes.batch * channels * points)
+                          : -1;
+                  const std::int64_t group_of = head >= 0 ? head : kLanes;
+                  const auto sample = [&](std::int64_t group, std::int64_t i) HWY_ATTR {
+                    const std::int64_t at = group == 0 ? i : group_of + (group - 1) * kLanes + i;
+                    return sample_block(block, taps[at]);
+                  };
+                  const std::int64_t width = std::min(kLanes, channels - c);
+                  if (head >= 0)
+                    blocks::write_block<true>(width, head, count, to, points, sample);
+                  else
+                    blocks::write_block<false>(width, kLanes, count, to, points, sample);
                 }
+                hwy::FlushStream();
               });
   }
 }

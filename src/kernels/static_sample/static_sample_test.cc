@@ -108,6 +108,35 @@ TEST(StaticSample, AgreesWithTheReferenceOnEveryInstructionSet) {
   });
 }
 
+// Outputs that go around the caches, from any address of a float: the same bits as through them.
+TEST(StaticSample, LargeOutputsOfAnyAlignment) {
+  // 33 channels (two blocks and a rest) of 65,536 points are above the 8 MiB that are streamed.
+  constexpr std::int64_t kSide = 256, kChannels = 33, kPixels = 12 * 10;
+  std::mt19937 random(4);
+  std::uniform_real_distribution<float> any(-1.2F, 1.2F);
+  std::vector<float> coordinates(n(kSide * kSide * 2)), value(n(kChannels * kPixels));
+  for (float& v : coordinates) v = any(random);
+  for (float& v : value) v = any(random);
+  const StaticSource source{coordinates.data(), 1, 12, 10, kSide, kSide};
+  for (const int kind : {0, 3}) {
+    const StaticGrid grid = kStaticEncoders[kind](source).grid;
+    const StaticSizes sizes{1, kChannels, false};
+    std::vector<float> expected(n(kChannels * grid.points()));
+    static_sample_reference(grid, sizes, value.data(), expected.data());
+    for_each_target([&] {
+      for (const std::size_t past : {0, 1, 5}) {
+        std::vector<float> memory(expected.size() + 32, -7);
+        auto* out = memory.data() + 16 + past;
+        static_sample(grid, sizes, value.data(), out, Threads());
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          ASSERT_NEAR(out[i], expected[i], 1e-5) << "element " << i << ", address + " << past;
+        EXPECT_EQ(out[-1], -7);
+        EXPECT_EQ(out[expected.size()], -7);
+      }
+    });
+  }
+}
+
 // A grid and values of one channel, sampled by the reference as float32.
 std::vector<float> sampled(const StaticGrid& grid, const std::vector<float>& values) {
   std::vector<float> out(n(grid.images * grid.points()), -7);
