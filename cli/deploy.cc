@@ -51,6 +51,8 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
       "-o model-package/");
   return [&globals, options] {
     options->progress = make_progress(globals);
+    std::error_code unknown;
+    options->program = std::filesystem::read_symlink("/proc/self/exe", unknown);
     const Result<DeployResult> result = deploy(*options);
     if (!result.ok()) return fail(result.status());
     print_result(globals, to_json(*result), describe(*result));

@@ -69,7 +69,7 @@ void print_help(const std::string& help) {
     out += '\n';
     begin = end + 1;
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fwrite(out.data(), 1, out.size(), results());
 }
 
 struct Registered {
@@ -153,6 +153,7 @@ int run_main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tenonnx::cli::open_closed_streams();
+  tenonnx::cli::keep_output_for_results();
   // A reader that closes early ("tenonnx inspect m.onnx | head") is not an error of ours.
   std::signal(SIGPIPE, SIG_DFL);
   try {

@@ -9,6 +9,7 @@
 
 #include "base/wording.h"
 #include "command.h"
+#include "standard_streams.h"
 
 namespace tenonnx::cli {
 namespace {
@@ -71,9 +72,9 @@ int exit_code_of(std::string_view verdict) {
 void print_result(const Globals& globals, const Json& json, const std::string& text) {
   close_progress_line();
   const std::string out = globals.json ? dump_json(json) : wrapped(text);
-  std::fwrite(out.data(), 1, out.size(), stdout);
-  if (out.empty() || out.back() != '\n') std::fputc('\n', stdout);
-  std::fflush(stdout);
+  std::fwrite(out.data(), 1, out.size(), results());
+  if (out.empty() || out.back() != '\n') std::fputc('\n', results());
+  std::fflush(results());
 }
 
 Progress make_progress(const Globals& globals) {

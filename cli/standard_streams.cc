@@ -24,9 +24,32 @@ void open_closed_streams() {
   }
 }
 
+namespace {
+std::FILE* g_results = nullptr;
+}  // namespace
+
+void keep_output_for_results() {
+  const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (own < 0) return;
+  const int mode = ::fcntl(own, F_GETFL) & O_ACCMODE;
+  // A descriptor that cannot be written stays as it is, so that writing the results fails.
+  std::FILE* file = mode == O_RDONLY ? nullptr : ::fdopen(own, "w");
+  if (file == nullptr) {
+    ::close(own);
+    return;
+  }
+  if (::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    std::fclose(file);
+    return;
+  }
+  g_results = file;
+}
+
+std::FILE* results() { return g_results != nullptr ? g_results : stdout; }
+
 int check_output(int exit_code) {
-  const bool failed_before = std::ferror(stdout) != 0;
-  if (std::fflush(stdout) == 0 && !failed_before) return exit_code;
+  const bool failed_before = std::ferror(results()) != 0;
+  if (std::fflush(results()) == 0 && !failed_before) return exit_code;
   const int reason = errno;
   try {
     fmt::print(stderr, "tenonnx: error: the results cannot be written to standard output: {}\n",

@@ -144,7 +144,7 @@ class ProviderExecutor final : public Executor {
     if (!loaded.ok() && options.disable_fallback) return refused(folded, unfused, setup, loaded);
     if (!loaded.ok()) return loaded.status().at(address_);
     ProviderRecord record{
-        std::string(kSimNpuProvider), options_.pinned, assignment_of(**loaded), {}};
+        std::string(kSimNpuProvider), options_.pinned, assignment_of(**loaded), {}, false};
     TENONNX_ASSIGN_OR_RETURN(record.vendor, read_report(report));
     return std::unique_ptr<LoadedGraph>(
         std::make_unique<ProviderGraph>(std::move(*loaded), std::move(record)));

@@ -26,6 +26,9 @@ struct ProviderRecord {
   std::set<std::string> pinned;        // operator types that were left to the CPU on request
   std::vector<AssignedNode> assigned;  // ONNX Runtime's assignment record
   std::vector<VendorNode> vendor;      // empty where the provider wrote no record
+  // ONNX Runtime has moved the graph into the provider's layout, and merged transposes on the way:
+  // such nodes of the model are then in no record.
+  bool relayouts = false;
 };
 
 // nullptr for a graph of an executor that is no provider.

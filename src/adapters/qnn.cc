@@ -55,14 +55,6 @@ class QnnGraph final : public ProviderGraph {
   const ResultCache cache_;
 };
 
-// The layout transformation renames what it touches: 'a/Conv' is 'a/Conv_token_12' afterwards.
-std::string model_name(const std::string& name) {
-  const std::size_t at = name.rfind("_token_");
-  if (at == std::string::npos || at + 7 == name.size()) return name;
-  return name.find_first_not_of("0123456789", at + 7) == std::string::npos ? name.substr(0, at)
-                                                                           : name;
-}
-
 std::vector<AssignedNode> in_model_names(std::vector<AssignedNode> assigned) {
   for (AssignedNode& node : assigned) node.name = model_name(node.name);
   return assigned;
@@ -146,7 +138,7 @@ class QnnExecutor final : public Executor {
     const std::vector<std::string> said = messages.take();
     if (!loaded.ok()) return refused(folded, unfused, setup, loaded.status(), said);
     ProviderRecord record{std::string(kQnnProvider), options_.pinned,
-                          in_model_names(assignment_of(**loaded)), read_trace(work.path())};
+                          in_model_names(assignment_of(**loaded)), read_trace(work.path()), true};
     if (taken(record.assigned) == 0)
       return Unsupported("{}: {}", address_, explain_qnn_refusal("", said, record.assigned));
     if (!options.reuse_results || options.profile)

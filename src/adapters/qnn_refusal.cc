@@ -16,6 +16,12 @@ namespace tenonnx {
 namespace {
 
 constexpr std::size_t kListed = 4;
+constexpr std::string_view kToken = "_token_";
+// "Unsupported nodes in QNN EP: { name: a/Erf, type: Erf }{ name: ..."
+constexpr std::string_view kUnsupported = "Unsupported nodes in QNN EP",
+                           kName = "{ name: ", kType = ", type: ";
+// Of nodes without a message of their own.
+constexpr std::string_view kNoKernel = "error code 3110";
 
 struct Known {
   std::string_view text;    // in the vendor's message
@@ -82,10 +88,10 @@ std::string left_on_cpu(const std::vector<AssignedNode>& assigned) {
     ++count;
   }
   if (count == 0) return "";
-  if (count == assigned.size())
-    return listed_but_unused(std::string(kQnnProvider), count, "would run");
   std::string out =
-      fmt::format("{} of {} would run on the CPU:", count, counted(assigned.size(), "node"));
+      count == assigned.size()
+          ? listed_but_unused(std::string(kQnnProvider), count, "would run") + ":"
+          : fmt::format("{} of {} would run on the CPU:", count, counted(assigned.size(), "node"));
   std::size_t listed = 0;
   for (const auto& [type, one] : types) {
     if (listed++ == kListed) {
@@ -99,9 +105,9 @@ std::string left_on_cpu(const std::vector<AssignedNode>& assigned) {
 
 std::string refused_text(const std::vector<RefusedNode>& refused) {
   if (refused.empty()) return "";
-  std::string out = fmt::format("the backend refuses {}:", counted(refused.size(), "node"));
+  std::string out = fmt::format("the provider refuses {}:", counted(refused.size(), "node"));
   for (std::size_t i = 0; i < std::min(refused.size(), kListed); ++i)
-    out += fmt::format("{} {} '{}'", i > 0 ? "," : "", refused[i].qnn_type, refused[i].node);
+    out += fmt::format("{} {} '{}'", i > 0 ? "," : "", refused[i].type, refused[i].node);
   if (refused.size() > kListed) out += fmt::format(" and {} more", refused.size() - kListed);
   return out;
 }
@@ -112,11 +118,32 @@ std::vector<RefusedNode> refused_nodes(const std::vector<std::string>& messages)
   std::vector<RefusedNode> out;
   std::set<std::string> seen;
   for (const std::string& message : messages) {
+    // Those that the provider has no way to express, and those that the backend refused: in one
+    // list.
+    if (message.find(kUnsupported) != std::string::npos) {
+      for (std::size_t at = message.find(kName); at != std::string::npos;
+           at = message.find(kName, at + 1)) {
+        const std::size_t begin = at + kName.size(), comma = message.find(kType, begin);
+        const std::size_t end = message.find(" }", begin);
+        if (comma == std::string::npos || end == std::string::npos || comma > end) break;
+        const std::string node = model_name(message.substr(begin, comma - begin));
+        const std::size_t type = comma + kType.size();
+        if (seen.insert(node).second) out.push_back({node, message.substr(type, end - type)});
+      }
+      continue;
+    }
     const std::string node = quoted_behind(message, "backendValidateOpConfig() failed for node");
     if (node.empty() || !seen.insert(node).second) continue;
     out.push_back({node, quoted_behind(message, "of type")});
   }
   return out;
+}
+
+std::string model_name(const std::string& name) {
+  const std::size_t at = name.rfind(kToken);
+  if (at == std::string::npos || at + kToken.size() == name.size()) return name;
+  const bool number = name.find_first_not_of("0123456789", at + kToken.size()) == std::string::npos;
+  return number ? name.substr(0, at) : name;
 }
 
 std::string known_cause(const std::vector<std::string>& messages) {
@@ -136,10 +163,13 @@ std::string explain_qnn_refusal(std::string_view error, const std::vector<std::s
   add(left_on_cpu(assigned));
   // Where the device does not start every node is refused, which says nothing.
   const std::string cause = known_cause(all);
-  if (cause.starts_with("error code 3110") || cause.empty())
-    add(refused_text(refused_nodes(messages)));
-  add(cause);
-  if (cause.empty()) add(std::string(error));
+  const bool nodes_alone = cause.starts_with(kNoKernel) || cause.empty();
+  const std::vector<RefusedNode> refused = refused_nodes(messages);
+  if (nodes_alone) add(refused_text(refused));
+  // Of some operators the provider says nothing at all (Det, GridSample bicubic).
+  const bool known = !refused.empty() || !assigned.empty();
+  add(cause.empty() && known ? known_cause({std::string(kNoKernel)}) : cause);
+  if (cause.empty() && !known) add(std::string(error));
   return fmt::format("{}", fmt::join(lines, "\n    "));
 }
 

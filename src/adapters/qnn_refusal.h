@@ -13,10 +13,15 @@
 
 namespace tenonnx {
 
-// Nodes that the backend refused, from the log: "QNN.backendValidateOpConfig() failed for node `x`
-// of type `Y` with error code 3110". The provider looks at a graph several times; each node once.
+// The layout transformation renames what it touches: 'a/Conv' is 'a/Conv_token_12' afterwards. The
+// name in the model.
+std::string model_name(const std::string& name);
+
+// Nodes that were refused, from the log: "Unsupported nodes in QNN EP: { name: x, type: Y }",
+// "QNN.backendValidateOpConfig() failed for node `x` of type `Y` with error code 3110". The
+// provider looks at a graph several times; each node once.
 struct RefusedNode {
-  std::string node, qnn_type;
+  std::string node, type;
 };
 std::vector<RefusedNode> refused_nodes(const std::vector<std::string>& messages);
 

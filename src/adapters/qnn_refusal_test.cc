@@ -31,7 +31,7 @@ TEST(QnnRefusal, NamesTheNodes) {
   const auto refused = refused_nodes({kErf, kErf, "something else", kErfAgain});
   ASSERT_EQ(refused.size(), 2U);
   EXPECT_EQ(refused[0].node, "/a/Erf");
-  EXPECT_EQ(refused[0].qnn_type, "ElementWiseNeuron");
+  EXPECT_EQ(refused[0].type, "ElementWiseNeuron");
 }
 
 TEST(QnnRefusal, SaysWhichNodesWouldFallBackAndWhatToDo) {
@@ -39,8 +39,34 @@ TEST(QnnRefusal, SaysWhichNodesWouldFallBackAndWhatToDo) {
                                                {{"CPUExecutionProvider", "/a/Erf", "Erf", 0},
                                                 {"QNNExecutionProvider", "/a/Conv", "Conv", 1}});
   EXPECT_THAT(text, StartsWith("1 of 2 nodes would run on the CPU: 1 Erf, first '/a/Erf'"));
-  EXPECT_THAT(text, AllOf(HasSubstr("the backend refuses 1 node: ElementWiseNeuron '/a/Erf'"),
+  EXPECT_THAT(text, AllOf(HasSubstr("the provider refuses 1 node: ElementWiseNeuron '/a/Erf'"),
                           HasSubstr("rewrite --pass fuse_gelu")));
+}
+
+TEST(QnnRefusal, NodesThatTheProviderCannotExpress) {
+  const std::vector<std::string> said = {
+      "Unsupported nodes in QNN EP: { name: a/Erf, type: Erf }{ name: Conv_token_12, type: Conv "
+      "}, "};
+  const auto refused = refused_nodes(said);
+  ASSERT_EQ(refused.size(), 2U);
+  EXPECT_EQ(refused[1].node, "Conv");
+  EXPECT_EQ(refused[1].type, "Conv");
+  const std::string text =
+      explain_qnn_refusal(kForbidden, said, {{"CPUExecutionProvider", "a/Erf", "Erf", 0}});
+  EXPECT_THAT(text, AllOf(HasSubstr("the provider refuses 2 nodes: Erf 'a/Erf', Conv 'Conv'"),
+                          HasSubstr("rewrite --pass fuse_gelu"), Not(HasSubstr("explicitly"))));
+}
+
+TEST(QnnRefusal, OperatorsOfWhichTheProviderSaysNothing) {
+  EXPECT_THAT(explain_qnn_refusal("", {}, {{"CPUExecutionProvider", "d", "Det", 0}}),
+              AllOf(HasSubstr("all 1 node would run on CPUExecutionProvider"),
+                    HasSubstr("1 Det, first 'd'"), HasSubstr("HTP has no such kernel")));
+}
+
+TEST(QnnRefusal, NamesInTheModel) {
+  EXPECT_EQ(model_name("a/Conv_token_12"), "a/Conv");
+  EXPECT_EQ(model_name("a/Conv_token_"), "a/Conv_token_");
+  EXPECT_EQ(model_name("a_token_b"), "a_token_b");
 }
 
 TEST(QnnRefusal, AWrongChip) {
@@ -78,7 +104,7 @@ TEST(QnnRefusal, AChipWithoutFloat16ListsNoNodes) {
           "Node 'Conv_token_1' OpType:Conv was inserted using the NHWC format as requested by "
           "QNNExecutionProvider, but was not selected",
           {kErf}, {}),
-      AllOf(HasSubstr("computes no fp16 convolution"), Not(HasSubstr("the backend refuses"))));
+      AllOf(HasSubstr("computes no fp16 convolution"), Not(HasSubstr("the provider refuses"))));
 }
 
 }  // namespace

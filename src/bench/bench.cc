@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "adapters/qnn_options.h"
 #include "base/status.h"
 #include "bench/boundary.h"
 #include "bench/timer.h"
@@ -166,7 +167,16 @@ void add_notes(BenchResult& result) {
   result.notes.emplace_back(
       "files were in the page cache when the sessions were created, since their hashes had been "
       "checked just before");
-  for (const SegmentTiming& segment : result.segments) {
+  for (SegmentTiming& segment : result.segments) {
+    if (segment.executor.starts_with("qnn:") && qnn_place() == QnnPlace::kEmulator) {
+      segment.emulated = true;
+      result.notes.push_back(
+          "segment '" + segment.name + "' ran on " + segment.executor +
+          ", on the vendor's emulator: emulator time is not device time, so that neither its time "
+          "nor "
+          "a sum with it inside is shown; the boundary's bytes and the segments on the CPU are "
+          "measured");
+    }
     if (segment.executor.starts_with("sim:")) {
       result.notes.push_back("segment '" + segment.name + "' ran on " + segment.executor +
                              ": the time of a simulation on this CPU, which says nothing about the "

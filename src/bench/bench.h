@@ -38,6 +38,9 @@ struct SegmentTiming {
   std::string name, executor, description;
   double session_ms = 0;  // start-up: reading the file and creating the session
   LatencySummary latency;
+  // By a vendor's emulator: its time, and every time that it is inside, says nothing about the
+  // device's and is no figure. Neither is shown.
+  bool emulated = false;
 };
 
 struct BoundaryTiming {
@@ -73,6 +76,7 @@ struct BenchResult {
   std::vector<StageTiming> image_file_reading;  // empty for a synthetic image
   Facts facts;                                  // versions and machine
   std::vector<std::string> notes;
+  bool emulated() const;  // a segment is
 };
 
 // Reads the package (every hash checked), times its segments in sessions of its own, releases them,

@@ -21,30 +21,38 @@ constexpr const char* kCopyScope =
     "so "
     "it is not inside the forward time";
 
-Json stages_json(const std::vector<StageTiming>& stages) {
+// The stage that runs the segments.
+constexpr std::string_view kInfer = "infer";
+
+Json stages_json(const std::vector<StageTiming>& stages, bool emulated = false) {
   Json list = Json::array();
   for (const StageTiming& stage : stages) {
     Json json;
     json["name"] = stage.name;
-    json["latency"] = to_json(stage.latency);
+    json["latency"] = emulated && stage.name == kInfer ? Json() : to_json(stage.latency);
     list.push_back(std::move(json));
   }
   return list;
 }
 
+// Nothing where an emulator is inside.
+Json figure(bool emulated, Json value) { return emulated ? Json() : value; }
+
 Json forward_json(const BenchResult& result) {
   Json json;
   json["scope"] = kForwardScope;
-  json["first_run"] = json_number(result.first_forward_ms);
-  json["latency"] = to_json(result.forward);
+  const bool emulated = result.emulated();
+  json["first_run"] = figure(emulated, json_number(result.first_forward_ms));
+  json["latency"] = figure(emulated, to_json(result.forward));
   json["segments"] = Json::array();
   for (const SegmentTiming& segment : result.segments) {
     Json entry;
     entry["name"] = segment.name;
     entry["executor"] = segment.executor;
     entry["description"] = segment.description;
-    entry["session"] = json_number(segment.session_ms);
-    entry["latency"] = to_json(segment.latency);
+    entry["emulated"] = segment.emulated;
+    entry["session"] = figure(segment.emulated, json_number(segment.session_ms));
+    entry["latency"] = figure(segment.emulated, to_json(segment.latency));
     json["segments"].push_back(std::move(entry));
   }
   json["boundaries"] = Json::array();
@@ -91,6 +99,11 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
+bool BenchResult::emulated() const {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const SegmentTiming& segment) { return segment.emulated; });
+}
+
 Json to_json(const BenchResult& result) {
   Json json;
   json["schema_version"] = kBenchSchemaVersion;
@@ -117,10 +130,11 @@ Json to_json(const BenchResult& result) {
   json["forward"] = forward_json(result);
   Json end_to_end;
   end_to_end["scope"] = kEndToEndScope;
-  end_to_end["init"] = json_number(result.pipeline_init_ms);
-  end_to_end["first_run"] = json_number(result.first_end_to_end_ms);
-  end_to_end["latency"] = to_json(result.end_to_end);
-  end_to_end["stages"] = stages_json(result.stages);
+  const bool emulated = result.emulated();
+  end_to_end["init"] = figure(emulated, json_number(result.pipeline_init_ms));
+  end_to_end["first_run"] = figure(emulated, json_number(result.first_end_to_end_ms));
+  end_to_end["latency"] = figure(emulated, to_json(result.end_to_end));
+  end_to_end["stages"] = stages_json(result.stages, emulated);
   json["end_to_end"] = std::move(end_to_end);
   json["outside"] = stages_json(result.image_file_reading);
   json["notes"] = result.notes;
@@ -145,21 +159,45 @@ std::string to_text(const BenchResult& result) {
   };
   add_line(text, "milliseconds", "min", heading("P50"), heading("P95"),
            result.forward.p99 ? heading("P99") : "");
-  add_row(text, "forward", result.forward);
-  for (const SegmentTiming& segment : result.segments)
-    add_row(text, fmt::format("  {} on {}", segment.name, segment.executor), segment.latency);
+  const bool emulated = result.emulated();
+  const auto add_emulated = [&](const std::string& name) {
+    text += fmt::format("{:<27} no figure: emulated\n", name);
+  };
+  if (emulated)
+    add_emulated("forward");
+  else
+    add_row(text, "forward", result.forward);
+  for (const SegmentTiming& segment : result.segments) {
+    const std::string name = fmt::format("  {} on {}", segment.name, segment.executor);
+    if (segment.emulated)
+      add_emulated(name);
+    else
+      add_row(text, name, segment.latency);
+  }
   for (const BoundaryTiming& boundary : result.boundaries) {
     add_row(text, fmt::format("  copy {} -> {} *", boundary.from, boundary.to), boundary.copy);
   }
-  add_row(text, "end to end", result.end_to_end);
-  for (const StageTiming& stage : result.stages) add_row(text, "  " + stage.name, stage.latency);
+  if (emulated)
+    add_emulated("end to end");
+  else
+    add_row(text, "end to end", result.end_to_end);
+  for (const StageTiming& stage : result.stages) {
+    if (emulated && stage.name == kInfer)
+      add_emulated("  " + stage.name);
+    else
+      add_row(text, "  " + stage.name, stage.latency);
+  }
   for (const StageTiming& stage : result.image_file_reading)
     add_row(text, stage.name + " *", stage.latency);
   text += fmt::format("\nstart-up: package check {:.1f}", result.package_check_ms);
   for (const SegmentTiming& segment : result.segments)
-    text += fmt::format(", session {} {:.1f}", segment.name, segment.session_ms);
-  text += fmt::format(", first forward {:.1f}; pipeline init {:.1f}, first image {:.1f}\n",
-                      result.first_forward_ms, result.pipeline_init_ms, result.first_end_to_end_ms);
+    if (!segment.emulated)
+      text += fmt::format(", session {} {:.1f}", segment.name, segment.session_ms);
+  if (!emulated)
+    text +=
+        fmt::format(", first forward {:.1f}; pipeline init {:.1f}, first image {:.1f}",
+                    result.first_forward_ms, result.pipeline_init_ms, result.first_end_to_end_ms);
+  text += "\n";
   for (const BoundaryTiming& boundary : result.boundaries) {
     text += fmt::format("boundary {} -> {}: {} in {} ({})\n", boundary.from, boundary.to,
                         counted(boundary.bytes, "byte"), counted(boundary.tensors.size(), "tensor"),

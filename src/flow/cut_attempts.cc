@@ -3,14 +3,21 @@
 #include "flow/cut_attempts.h"
 
 #include "base/status.h"
+#include "flow/context_segments.h"
 #include "flow/cuts.h"
 #include "flow/deploy.h"
 
 namespace tenonnx {
 
 Result<CutAttempt> first_attempt(const std::string& option, const Contract& contract,
-                                 const Model& prepared) {
+                                 const Device& device, const Model& prepared) {
   CutAttempt out;
+  const auto whole = device.executor_for("model");
+  if (option.empty() && !contract.cut.empty() && whole.ok() && ships_context(*whole)) {
+    out.named = false;
+    out.origin = "whole graph (before the contract's cut)";
+    return out;
+  }
   if (option.empty()) {
     out.cut = contract.cut;
     out.named = !contract.cut.empty();
@@ -27,7 +34,8 @@ Result<CutAttempt> first_attempt(const std::string& option, const Contract& cont
   return out;
 }
 
-FurtherAttempts further_attempts(const Device& device, const Model& prepared) {
+FurtherAttempts further_attempts(const Device& device, const Model& prepared,
+                                 const std::vector<std::string>& contract_cut) {
   FurtherAttempts out;
   const auto whole = device.executor_for("model");
   const auto decoder = device.executor_for("decoder");
@@ -35,9 +43,10 @@ FurtherAttempts further_attempts(const Device& device, const Model& prepared) {
     out.why_none = "a cut would put both parts where the whole graph has failed";
     return out;
   }
+  if (!contract_cut.empty()) out.attempts.push_back({contract_cut, "cut by the contract", false});
   const AutoCut found = find_auto_cut(prepared, infer_shapes(prepared));
   if (!found.cut) {
-    out.why_none = found.why_none;
+    if (out.attempts.empty()) out.why_none = found.why_none;
     return out;
   }
   out.attempts.push_back(

@@ -26,8 +26,10 @@ struct CutAttempt {
 
 // The first one: what --cut says (DeployOptions::cut), else the contract, else the whole graph.
 // NotFound where "auto" finds nothing.
+// A target whose segments ship compiled is asked for the whole graph first, whatever the contract
+// names: the fewer parts, the better, and only its compiler knows.
 Result<CutAttempt> first_attempt(const std::string& option, const Contract& contract,
-                                 const Model& prepared);
+                                 const Device& device, const Model& prepared);
 
 struct FurtherAttempts {
   std::vector<CutAttempt> attempts;
@@ -35,7 +37,9 @@ struct FurtherAttempts {
 };
 // What is tried where the whole graph fails a gate: the automatic cut, then its alternatives.
 // Nothing where the device is not used for the whole graph anyway.
-FurtherAttempts further_attempts(const Device& device, const Model& prepared);
+// `contract_cut` comes first where the first attempt passed it over.
+FurtherAttempts further_attempts(const Device& device, const Model& prepared,
+                                 const std::vector<std::string>& contract_cut);
 
 // What was tried and what came of it: manifest.settings["tried"].
 struct TriedCut {

@@ -13,6 +13,7 @@
 #include "base/wording.h"
 #include "contract/contract.h"
 #include "device/device.h"
+#include "flow/context_segments.h"
 #include "flow/cuts.h"
 #include "flow/kept_segments.h"
 #include "flow/result_text.h"
@@ -42,6 +43,7 @@ Result<Contract> load_contract(const DeployOptions& options, const Model& model,
   return contract;
 }
 
+constexpr std::string_view kNotCompiled = "not compiled: ";
 constexpr std::string_view kFuseOffer = "--fuse-attention computes each by one operator";
 
 Status save_segment(const Segment& segment, const Model& model, const fs::path& directory,
@@ -149,6 +151,19 @@ Status fuse_attention(const DeployOptions& options, const Segment& segment, Mode
   return {};
 }
 
+// False where the vendor's compiler does not take it: the segment ships as it is then, does not
+// load, and fails the proof with what the compiler says.
+Result<bool> compile(const Parties& parties, const Segment& segment, const Model& model,
+                     DeployResult& result) {
+  if (parties.options.progress) parties.options.progress("compile " + segment.name, 0, 0);
+  const Status status = compile_segment(segment, model, parties.directory, parties.options.load);
+  if (status.ok()) return true;
+  if (status.code() == StatusCode::kIo) return status;
+  result.notes.push_back(
+      fmt::format("{}segment '{}': {}", kNotCompiled, segment.name, status.message()));
+  return false;
+}
+
 Status add_segment(const Parties& parties, const std::string& name, const std::string& executor,
                    Model& model, DeployResult& result) {
   Manifest& manifest = result.manifest;
@@ -159,7 +174,17 @@ Status add_segment(const Parties& parties, const std::string& name, const std::s
   segment.inputs = model.inputs();
   segment.outputs = model.outputs();
   const bool keep = parties.options.keep_metadata;
-  if (parties.options.fuse_attention)
+  if (ships_context(executor)) {
+    segment.file = context_file(name);
+    TENONNX_ASSIGN_OR_RETURN(const bool compiled, compile(parties, segment, model, result));
+    if (compiled) {
+      TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.plain, keep));
+      manifest.segments.push_back(std::move(segment));
+      return {};
+    }
+    segment.file = name + ".onnx";
+  }
+  if (!parties.plain.empty())
     TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.plain, keep));
   TENONNX_RETURN_IF_ERROR(fuse_attention(parties.options, segment, model, result));
   TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.directory, keep));
@@ -194,7 +219,9 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   std::erase_if(result.passes, [](const PassReport& pass) {
     return std::find(kFusePasses.begin(), kFusePasses.end(), pass.name) != kFusePasses.end();
   });
-  std::erase_if(result.notes, [](const std::string& note) { return note.ends_with(kFuseOffer); });
+  std::erase_if(result.notes, [](const std::string& note) {
+    return note.ends_with(kFuseOffer) || note.starts_with(kNotCompiled);
+  });
   manifest.segments.clear();
   manifest.boundaries.clear();
   manifest.contract.cut.clear();
@@ -224,7 +251,9 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   ProofRequest request;
   request.package = parties.directory;
   const auto fused = [](const PassReport& pass) { return pass.name == kFusePass; };
-  if (std::any_of(result.passes.begin(), result.passes.end(), fused)) request.plain = parties.plain;
+  if (std::any_of(result.passes.begin(), result.passes.end(), fused) ||
+      any_context(manifest.segments))
+    request.plain = parties.plain;
   request.contract = &manifest.contract;
   request.segments = &manifest.segments;
   request.source = &parties.source;
@@ -234,6 +263,12 @@ Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& 
   request.load = options.load;
   request.progress = options.progress;
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
+  if (result.proof.verdict != Verdict::kFail && any_context(manifest.segments)) {
+    if (options.progress) options.progress("reload in a fresh process", 0, 0);
+    for (Check& check : reload_contexts(parties.directory, manifest.segments, options.program))
+      result.proof.checks.push_back(std::move(check));
+    result.proof.verdict = overall_verdict(result.proof.checks);
+  }
   result.tried.push_back(tried_cut(attempt, result.proof));
   return {};
 }
@@ -282,10 +317,12 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   result.inputs = inputs.description();
 
   step("cut");
+  const std::vector<std::string> contract_cut = manifest.contract.cut;  // the attempts change it
   std::optional<KeptSegments> kept;
   CutAttempt first;
   if (options.keep_on_cpu.empty()) {
-    TENONNX_ASSIGN_OR_RETURN(first, first_attempt(options.cut, manifest.contract, prepared));
+    TENONNX_ASSIGN_OR_RETURN(first,
+                             first_attempt(options.cut, manifest.contract, device, prepared));
   } else {
     TENONNX_ASSIGN_OR_RETURN(kept, keep_on_cpu(source, prepared, device, options.keep_on_cpu));
     first.origin = "nodes kept on the cpu (--keep-on-cpu)";
@@ -295,14 +332,16 @@ Result<DeployResult> deploy(const DeployOptions& options) {
       result.notes.push_back("the contract's cut is not used: the list of nodes divides the graph");
   }
   std::optional<TemporaryDirectory> plain;
-  if (options.fuse_attention && plain.emplace().path().empty())
+  const bool compiles = std::any_of(device.roles.begin(), device.roles.end(),
+                                    [](const auto& role) { return ships_context(role.second); });
+  if ((options.fuse_attention || compiles) && plain.emplace().path().empty())
     return Io("no temporary directory can be made; set TMPDIR to a writable directory");
   const fs::path plain_segments = plain ? plain->path() : fs::path();
   const Parties parties{options, device,        source,         prepared,
                         inputs,  staged.path(), plain_segments, kept ? &*kept : nullptr};
   TENONNX_RETURN_IF_ERROR(try_cut(parties, first, result));
   if (!first.named && result.proof.verdict == Verdict::kFail) {
-    const FurtherAttempts further = further_attempts(device, prepared);
+    const FurtherAttempts further = further_attempts(device, prepared, contract_cut);
     for (const CutAttempt& attempt : further.attempts) {
       if (result.proof.verdict != Verdict::kFail) break;
       step("cut");

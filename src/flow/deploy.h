@@ -44,6 +44,9 @@ struct DeployOptions {
   // it becomes a part of the package.
   bool fuse_attention = false;
   bool keep_metadata = false;  // of the exporter, source paths included
+  // The tenonnx command: where segments ship compiled it reloads and runs them in a fresh process.
+  // Empty: that is not done.
+  std::filesystem::path program;
   std::size_t random_inputs = 2;
   std::uint64_t seed = 1;
   LoadOptions load;

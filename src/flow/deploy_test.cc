@@ -259,7 +259,7 @@ TEST_F(Deploy, RefusesWhatCannotBeRight) {
   o = options();
   o.target = "htp-v73";
   EXPECT_THAT(error(o), AllOf(HasSubstr("'htp-v73' is a device without roles, not a target"),
-                              HasSubstr("as one of 'cpu', 'sim-htp'")));
+                              HasSubstr("as one of 'cpu', 'qcs9075', 'sim-htp'")));
   o = options();
   o.model = temporary_.path() / "no.onnx";
   EXPECT_THAT(error(o), HasSubstr("no.onnx"));

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "adapters/address.h"
+#include "adapters/qnn_library.h"
+#include "adapters/qnn_options.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
@@ -22,6 +24,8 @@ DoctorCheck from_status(std::string name, const Status& status, const std::strin
   return {std::move(name), status.ok(), status.ok() ? detail_if_ok : status.message()};
 }
 
+// Of a board only its user knows the soc.
+constexpr const char* kQnnEmulator = "qnn:soc=43,arch=73";
 constexpr const char* kOneNode = R"(<ir_version: 8, opset_import: ["" : 17]>
 one_node (float[4] x) => (float[4] y) { y = Relu(x) })";
 
@@ -65,6 +69,21 @@ Status replace_a_directory() {
   return {};
 }
 
+// Nobody needs a vendor's provider but who deploys to that vendor's chips: a fact, and a check only
+// where it is installed.
+void add_qnn(DoctorReport& report) {
+  const auto library = find_qnn_library(std::filesystem::path());
+  report.facts.emplace_back("Qualcomm HTP (qnn)",
+                            library.ok()
+                                ? fmt::format("onnxruntime-qnn {} (QNN {}), '{}'", library->version,
+                                              library->qnn, library->file.string())
+                                : fmt::format("not installed: {}", library.status().message()));
+  if (!library.ok() || qnn_place() != QnnPlace::kEmulator) return;
+  report.checks.push_back(
+      from_status("Qualcomm's HTP emulator runs a graph", run_one_node(kQnnEmulator),
+                  fmt::format("executor '{}' computed the expected values", kQnnEmulator)));
+}
+
 }  // namespace
 
 bool DoctorReport::fit() const {
@@ -98,6 +117,7 @@ DoctorReport doctor() {
     }
     report.checks.push_back(from_status("device file " + name, status, detail));
   }
+  add_qnn(report);
   report.checks.push_back(from_status("packages are replaced in one step", replace_a_directory(),
                                       "in the directory for temporary files"));
   return report;

@@ -113,8 +113,7 @@ void add_affinity_findings(const ProviderRecord& pinned, const ProviderRecord& w
   const std::size_t before = taken(without), after = taken(pinned);
   std::size_t meant = 0;
   for (const AssignedNode& node : without.assigned)
-    meant +=
-        node.provider == without.provider && pinned.pinned.contains(node.op_type) ? 1 : 0;
+    meant += node.provider == without.provider && pinned.pinned.contains(node.op_type) ? 1 : 0;
   const std::size_t moved = before - std::min(before, after);
   const std::string names = fmt::format("{}", fmt::join(pinned.pinned, ", "));
   if (before > 0 && after == 0)

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "adapters/address.h"
-#include "adapters/provider.h"
+#include "adapters/context.h"
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/placement_checks.h"
@@ -31,9 +31,8 @@ Status prove_context(const ContextRequest& request, PlacementResult& result) {
   const PlacementOptions& options = request.options;
   LoadOptions load = options.load;
   load.disable_fallback = !options.allow_fallback;
-  constexpr std::string_view kKind = "provider:";
-  Status compiled = compile_context(std::string_view(request.address).substr(kKind.size()),
-                                    request.prepared, options.context, options.embed, load);
+  Status compiled =
+      compile_context_for(request.address, request.prepared, options.context, options.embed, load);
   if (!compiled.ok()) {
     if (compiled.code() == StatusCode::kIo || compiled.code() == StatusCode::kFailedPrecondition)
       return compiled;

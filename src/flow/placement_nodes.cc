@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +19,12 @@ namespace tenonnx {
 namespace {
 
 constexpr std::string_view kCpuProvider = "CPUExecutionProvider";
+
+// What a layout transformation merges into other nodes.
+bool moves_only(std::string_view type) {
+  return type == "Transpose" || type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" ||
+         type == "Identity";
+}
 
 class Placer {
  public:
@@ -56,7 +63,9 @@ class Placer {
       return placed;
     }
     const auto assigned = assigned_.find(node.name());
-    if (assigned == assigned_.end())
+    if (assigned == assigned_.end() && e_.record->relayouts && moves_only(node.op_type()))
+      placed.place = NodePlace::kFolded;
+    else if (assigned == assigned_.end())
       placed.why = "it is not in ONNX Runtime's assignment record";
     else if (assigned->second->provider == e_.record->provider)
       on_provider(*assigned->second, facts_[static_cast<std::size_t>(index)], placed);
@@ -88,11 +97,20 @@ class Placer {
     // Certainly not on the device: ONNX Runtime has removed it (a cast to the same type), or no
     // branch came to it.
     if (!profile_.contains(placed.node)) placed.why = "assigned to the CPU; it did not run";
-    if (placed.why.empty()) placed.why = "the device file takes it, the provider did not";
+    if (placed.why.empty())
+      placed.why = e_.device != nullptr ? "the device file takes it, the provider did not"
+                                        : "the provider did not take it";
   }
 
   void on_provider(const AssignedNode& assigned, const NodeFacts& facts, PlacedNode& placed) {
     const auto vendor = vendor_.find(placed.node);
+    if (vendor == vendor_.end() && placed.op_type == "EPContext" && !e_.run_failed) {
+      if (const NodePlacement* ran = compiled_partition(placed.node)) {
+        placed.place = NodePlace::kDevice;
+        placed.partition = partition(placed.node, *ran, placed.place);
+        return;
+      }
+    }
     if (vendor == vendor_.end()) {
       placed.why =
           fmt::format("assigned to {}, whose own record does not have it", e_.record->provider);
@@ -121,6 +139,23 @@ class Placer {
       placed.place = NodePlace::kDevice;
     }
     placed.partition = partition(name, *ran->second, placed.place);
+  }
+
+  // What ran for a compiled partition (EPContext): under its own name, or, with a provider that
+  // names what it runs anew, the only thing that can be it: the provider ran as many as the model
+  // has.
+  const NodePlacement* compiled_partition(const std::string& name) const {
+    std::vector<const NodePlacement*> ran;
+    std::vector<std::string> compiled;
+    for (const NodePlacement& node : e_.profile.nodes)
+      if (node.provider == e_.record->provider) ran.push_back(&node);
+    for (const onnx::NodeProto& node : e_.prepared.proto().graph().node())
+      if (node.op_type() == "EPContext") compiled.push_back(node.name());
+    for (const NodePlacement* node : ran)
+      if (node->node == name) return node;
+    const auto at = std::find(compiled.begin(), compiled.end(), name);
+    if (ran.size() != compiled.size() || at == compiled.end()) return nullptr;
+    return ran[static_cast<std::size_t>(at - compiled.begin())];
   }
 
   int partition(const std::string& name, const NodePlacement& ran, NodePlace place) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "adapters/address.h"
+#include "adapters/context.h"
 #include "adapters/node_facts.h"
 #include "adapters/provider.h"
 #include "adapters/provider_refusal.h"
@@ -32,11 +33,10 @@ namespace {
 // The address with --affinity as an option of the provider.
 Result<std::string> address_with(const PlacementOptions& options) {
   if (options.affinity.empty()) return options.on;
-  const auto own = simnpu_options_of(options.on);
-  if (!own)
-    return InvalidArgument("--affinity: executor '{}' has no such option; provider:simnpu has",
-                           options.on);
-  if (!own->pinned.empty())
+  if (!compiles_contexts(options.on))
+    return InvalidArgument(
+        "--affinity: executor '{}' has no such option; provider:simnpu and qnn: have", options.on);
+  if (options.on.find(",affinity=") != std::string::npos)
     return InvalidArgument("--affinity: the address '{}' has an affinity of its own", options.on);
   return fmt::format("{},affinity={}", options.on, fmt::join(options.affinity, "+"));
 }
@@ -68,8 +68,8 @@ class PlacementProver {
     if (simnpu) {
       TENONNX_ASSIGN_OR_RETURN(device_, find_device(simnpu->device));
     }
-    if (!options_.context.empty() && !simnpu)
-      return InvalidArgument("--context: executor '{}' compiles none; provider:simnpu does",
+    if (!options_.context.empty() && !compiles_contexts(result_.address))
+      return InvalidArgument("--context: executor '{}' compiles none; provider:simnpu and qnn: do",
                              result_.address);
     report("load");
     TENONNX_ASSIGN_OR_RETURN(original_, Model::load(options_.model));

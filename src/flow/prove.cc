@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/wording.h"
+#include "flow/context_segments.h"
 #include "flow/cut_proof.h"
 #include "flow/diagnosis.h"
 #include "flow/segments.h"
@@ -73,8 +74,7 @@ class Prover {
     if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok())
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
-    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && request_.source != nullptr)
-      diagnose();
+    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && parts_ != nullptr) diagnose();
     return std::move(proof_);
   }
 
@@ -97,7 +97,10 @@ class Prover {
       report("load references", 0, 2);
       TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
       report("load references", 1, 2);
-      TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
+      // The cpu does not run what a vendor has compiled.
+      if (!request_.plain.empty() || !any_context(segments_)) {
+        TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
+      }
       report("load references", 2, 2);
     }
     if (request_.source != nullptr && contract_.size) {
@@ -176,7 +179,7 @@ class Prover {
   // False where the cut is wrong, and nothing else is to be tried.
   Result<bool> graph_level(const ReferenceInput& input, const Observation& reference) {
     parts_observation_ = {};
-    if (request_.source == nullptr) return true;
+    if (parts_ == nullptr) return true;
     TENONNX_ASSIGN_OR_RETURN(parts_observation_, parts_->run(input.tensors));
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
@@ -257,7 +260,10 @@ class Prover {
   }
 
   bool load_chain() {
-    auto loaded = LoadedSegments::load(request_.package, segments_, request_.load);
+    LoadOptions options = request_.load;
+    options.reuse_results =
+        true;  // of an emulator; the placement is measured in a session of its own
+    auto loaded = LoadedSegments::load(request_.package, segments_, options);
     if (!loaded.ok()) {
       init_error_ = loaded.status();
       return false;

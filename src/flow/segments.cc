@@ -6,6 +6,7 @@
 #include <set>
 
 #include "adapters/address.h"
+#include "adapters/context.h"
 #include "adapters/provider.h"
 #include "adapters/provider_refusal.h"
 #include "base/status.h"
@@ -44,6 +45,29 @@ void check_provider(const LoadedGraph& graph, const Placement& placement, Segmen
                                   counted(on_cpu, "node"));
 }
 
+std::string names_of(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string_view> names;
+  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
+  return fmt::format("'{}'", fmt::join(names, "', '"));
+}
+
+// A runtime that binds by position would exchange tensors where the file's order is another.
+Status check_order(const Segment& segment, const Model& model) {
+  const auto check = [](std::string_view what, const std::vector<TensorInfo>& recorded,
+                        const std::vector<TensorInfo>& have) -> Status {
+    const bool same =
+        std::equal(recorded.begin(), recorded.end(), have.begin(), have.end(),
+                   [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
+    if (same) return {};
+    return DataLoss(
+        "its {} are {}, in the manifest {}: the file was made again or exchanged; deploy the model "
+        "again",
+        what, names_of(have), names_of(recorded));
+  };
+  TENONNX_RETURN_IF_ERROR(check("inputs", segment.inputs, model.inputs()));
+  return check("outputs", segment.outputs, model.outputs());
+}
+
 }  // namespace
 
 Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package,
@@ -62,6 +86,8 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
     auto model = Model::load(path);
     if (!model.ok()) return model.status().at(where);
     TENONNX_RETURN_IF_ERROR(check_ops_library(package, *model).at(where));
+    TENONNX_RETURN_IF_ERROR(check_contexts(*model, package).at(where));
+    TENONNX_RETURN_IF_ERROR(check_order(segment, *model).at(where));
     // A node of a device's segment that silently ran on the cpu would be proved there, not here.
     LoadOptions own = options;
     own.disable_fallback = address != "cpu";

@@ -12,6 +12,7 @@
 #include "base/wording.h"
 #include "contract/contract.h"
 #include "device/device.h"
+#include "flow/context_segments.h"
 #include "flow/deploy.h"
 #include "flow/result_text.h"
 #include "pipeline/preprocess.h"
@@ -127,9 +128,10 @@ Status keep_graph_level(const Manifest& manifest, VerifyResult& result) {
   Proof& proof = result.proof;
   proof.checks.insert(proof.checks.begin(), checks.begin(), checks.end());
   proof.verdict = overall_verdict(proof.checks);
-  result.notes.push_back(
-      "the graph level is the deploy's: it compares the segments before their attention was fused, "
-      "which the package does not hold");
+  result.notes.push_back(fmt::format(
+      "the graph level is the deploy's: it compares the segments before {}, which the "
+      "package does not hold",
+      any_context(manifest.segments) ? "they were compiled" : "their attention was fused"));
   return {};
 }
 
@@ -168,7 +170,7 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
                              read_detections(options.package / "evidence" / "detections.json"));
     request.evidence = &evidence;
   }
-  request.graph_level = !fused_attention(manifest);
+  request.graph_level = !fused_attention(manifest) && !any_context(manifest.segments);
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
   if (request.source != nullptr && !request.graph_level)
     TENONNX_RETURN_IF_ERROR(keep_graph_level(manifest, result));

@@ -123,6 +123,17 @@ class JsonReference(unittest.TestCase):
         output = self.printed["probe"]["pieces"][0]["outputs"][0]
         self.assertLessEqual({"tensor", "ratio", "distribution", "softmax_sum_error"}, set(output))
 
+    def test_device_agree(self):
+        self.call("device agree", "device", "agree", "--on", "sim:htp-v73", "--against", "cpu", "--only",
+                  "MatMul,Relu")
+        self.compare("device agree")
+        cases = {case["case"]: case for case in self.printed["device agree"]["cases"]
+                 if case["range"] == "normal"}
+        # One rounding of exact halves of a step at most; the float32 sums of float16 products are exact
+        # to much less than a step.
+        self.assertGreater(cases["Relu"]["share"], 0.999)
+        self.assertGreater(cases["MatMul, K = 16"]["share"], 0.5)
+
     def test_inject(self):
         self.call("inject", "inject", MODEL, "--at", "/model/model/decoder/layers.0/mlp/Mul_output_0",
                   "--error", "scale:2", "--images", "images")
