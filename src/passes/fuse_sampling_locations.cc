@@ -4,18 +4,22 @@
 // fuse_sampling_locations: MSDeformAttn computes its sampling locations itself.
 //
 // before: location = reference_xy + offset * c_p * reference_wh * 1/2           [B,Q,M,P,2]
+//     or  location = reference + offset / (width, height)
 //         y        = tenonnx.MSDeformAttn(value, location, weights)
 // after:  y        = tenonnx.MSDeformAttn(value, offset, weights, reference)
 //
-// reference_xy and reference_wh are the two halves of the last axis of one tensor (Slice), [B,Q,4]
-// or [B,Q,L,4] with ones between; c_p is 1 / points of the level of p. The operator computes the
-// same from offsets (src/kernels/ms_deform_attn/ms_deform_attn.h), point by point, where four
-// element-wise operators each went through all locations.
-// Conditions: the factors in any order, as Mul with constants or Div; constants within 1e-6; static
-// shapes; no reference given yet; the location is used by the attention alone.
+// In the first form (decoders) reference_xy and reference_wh are the two halves of the last axis of
+// one tensor (Slice), [B,Q,4] or [B,Q,L,4] with ones between, and c_p is 1 / points of the level of
+// p; in the second (encoders) the reference is [B,Q,2] or [B,Q,L,2], width and height are those of
+// the level. The operator computes the same from offsets, point by point
+// (src/kernels/ms_deform_attn/ms_deform_attn.h), where up to four element-wise operators each went
+// through all locations.
+// Conditions: the factors in any order, as Mul with constants or Div by them; constants within
+// 1e-6; static shapes; no reference given yet; the location is used by the attention alone.
 // Class algebraic: the same product in another order.
-// Refuses: constants that are not 1 / (2 points); halves of two different tensors; a location that
-// is used elsewhere. A location that is not such a sum is no site of this pass.
+// Refuses: constants that are not these; halves of two different tensors; a location that is used
+// elsewhere. A location that is no such sum is no site of this pass.
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -59,13 +63,38 @@ std::optional<Part> part_of(const Rewriter& r, std::string_view name, std::vecto
   return Part{node.input(0), bound(*begin), bound(*end)};
 }
 
-// A product of one tensor that is not constant, one part of another, and constants.
+// A product of one tensor that is not constant, at most one part of another, and constants.
 struct Product {
   std::string offset;
   std::optional<Part> size;
-  std::vector<double> factor;  // one, or one a point
+  std::vector<double> factor;  // of each point of a head and coordinate
   std::vector<int> nodes;
 };
+
+// The values of a constant beside [B,Q,M,points..,2] where they depend on point and coordinate
+// alone.
+std::optional<std::vector<double>> by_point(const Tensor& constant, const Shape& shape) {
+  const auto values = doubles(constant);
+  if (!values) return std::nullopt;
+  Shape own = constant.shape();
+  if (own.size() > shape.size()) return std::nullopt;
+  own.insert(own.begin(), shape.size() - own.size(), 1);
+  for (std::size_t k = 0; k < own.size(); ++k)
+    if (own[k] != 1 && (k < 3 || own[k] != shape[k])) return std::nullopt;
+  const Shape inner(shape.begin() + 3, shape.end());
+  std::vector<double> out;
+  for (std::int64_t e = 0; e < element_count(inner); ++e) {
+    std::int64_t rest = e, from = 0, stride = 1;
+    for (std::size_t k = shape.size(); k-- > 3;) {
+      const std::int64_t at = rest % shape[k];
+      rest /= shape[k];
+      if (own[k] != 1) from += at * stride;
+      stride *= own[k];
+    }
+    out.push_back((*values)[static_cast<std::size_t>(from)]);
+  }
+  return out;
+}
 
 class Fuser {
  public:
@@ -77,102 +106,96 @@ class Fuser {
     if (node.input_size() > 3 && !node.input(3).empty()) return;
     const int sum = r_.producer(node.input(1), "Add");
     const auto shape = r_.static_shape(node.input(1));
-    if (sum < 0 || !shape || shape->size() < 5) return;
+    levels_ = attribute_ints(node, "spatial_shapes");
     points_ = attribute_ints(node, "points");
-    total_ = std::accumulate(points_.begin(), points_.end(), std::int64_t{0});
+    if (sum < 0 || !shape || shape->size() < 5 || levels_.size() != 2 * points_.size()) return;
+    shape_ = *shape;
     for (int side = 0; side < 2; ++side) {
+      const std::string& reference = r_.node(sum).input(side);
       std::vector<int> nodes = {i, sum};
-      const auto centre = part_of(r_, r_.node(sum).input(side), nodes);
-      if (!centre || centre->begin != 0 || centre->end != 2) continue;
+      const auto centre = part_of(r_, reference, nodes);
       Product product;
-      product.factor = {1};
-      if (!multiply(r_.node(sum).input(1 - side), *shape, product) || !product.size) continue;
+      product.factor.assign(
+          static_cast<std::size_t>(element_count(Shape(shape_.begin() + 3, shape_.end()))), 1);
+      if (!multiply(r_.node(sum).input(1 - side), product)) continue;
+      if (product.size && (!centre || centre->begin != 0 || centre->end != 2)) continue;
+      // Without a size the reference is whatever is added: a slice of another tensor as well.
+      if (!product.size) nodes.resize(2);
+      if (!product.size && (product.nodes.empty() || !is_reference(reference, 2))) continue;
       nodes.insert(nodes.end(), product.nodes.begin(), product.nodes.end());
-      return fuse(i, nodes, *shape, *centre, product);
+      return fuse(i, nodes, product.size ? *centre : Part{reference, 0, 2}, product);
     }
   }
 
  private:
   // Whether `name` is such a product, of the shape of the locations.
-  bool multiply(const std::string& name, const Shape& shape, Product& out) {
+  bool multiply(const std::string& name, Product& out) {
+    if (r_.static_shape(name) != shape_) return false;
     const int mul = r_.producer(name, "Mul"), div = r_.producer(name, "Div");
-    const auto own = r_.static_shape(name);
-    if ((mul < 0 && div < 0) || own != shape) {
-      if (own != shape || !out.offset.empty()) return false;
-      out.offset = name;
-      return true;
+    const int cast = r_.producer(name, "Cast");
+    if (cast >= 0 && r_.dtype(r_.node(cast).input(0)) == r_.dtype(name)) {
+      out.nodes.push_back(cast);
+      return multiply(r_.node(cast).input(0), out);
     }
-    const onnx::NodeProto& node = r_.node(mul >= 0 ? mul : div);
-    for (int side = 0; side < (mul >= 0 ? 2 : 1); ++side) {
-      const std::string &rest = node.input(side), &factor = node.input(1 - side);
+    const onnx::NodeProto* node = mul < 0 && div < 0 ? nullptr : &r_.node(mul >= 0 ? mul : div);
+    for (int side = 0; node != nullptr && side < (mul >= 0 ? 2 : 1); ++side) {
+      const std::string& factor = node->input(1 - side);
       Product tried = out;
       tried.nodes.push_back(mul >= 0 ? mul : div);
       if (const Tensor* constant = r_.constant(factor)) {
-        if (!scale(*constant, shape, mul < 0, tried)) continue;
+        const auto values = by_point(*constant, shape_);
+        if (!values) continue;
+        for (std::size_t p = 0; p < values->size(); ++p)
+          tried.factor[p] =
+              mul >= 0 ? tried.factor[p] * (*values)[p] : tried.factor[p] / (*values)[p];
       } else if (auto part = mul >= 0 ? part_of(r_, factor, tried.nodes) : std::nullopt;
                  part && !tried.size && part->begin == 2 && part->end == 4) {
         tried.size = part;
       } else {
         continue;
       }
-      if (!multiply(rest, shape, tried)) continue;
+      if (!multiply(node->input(side), tried)) continue;
       out = std::move(tried);
       return true;
     }
-    if (!out.offset.empty()) return false;
     out.offset = name;
     return true;
   }
 
-  // A constant of one element, or of one a point.
-  bool scale(const Tensor& constant, const Shape& shape, bool divide, Product& out) const {
-    auto values = doubles(constant);
-    if (!values) return false;
-    const Shape& own = constant.shape();
-    if (values->size() != 1) {
-      // [.., P, 1] beside [B,Q,M,P,2], or [.., L, P/L, 1] beside [B,Q,M,L,P/L,2].
-      if (static_cast<std::int64_t>(values->size()) != total_ || own.empty() || own.back() != 1)
-        return false;
-      for (std::size_t k = 1; k < own.size(); ++k)
-        if (own[own.size() - 1 - k] != 1 && own[own.size() - 1 - k] != shape[shape.size() - 1 - k])
-          return false;
-    }
-    const std::size_t count = std::max(values->size(), out.factor.size());
-    std::vector<double> product(count);
-    for (std::size_t p = 0; p < count; ++p) {
-      const double a = out.factor[out.factor.size() == 1 ? 0 : p];
-      const double b = (*values)[values->size() == 1 ? 0 : p];
-      product[p] = divide ? a / b : a * b;
-    }
-    out.factor = std::move(product);
-    return true;
+  // [B, Q, 1, 1 or L, (1,) coordinates], of the locations' rank.
+  bool is_reference(const std::string& name, std::int64_t coordinates) const {
+    const auto reference = r_.static_shape(name);
+    if (!reference || reference->size() != shape_.size() || reference->back() != coordinates)
+      return false;
+    const std::int64_t levels = (*reference)[3];
+    return (*reference)[0] == shape_[0] && (*reference)[1] == shape_[1] && (*reference)[2] == 1 &&
+           (shape_.size() == 6 ? (*reference)[4] == 1 : levels == 1) &&
+           (levels == 1 || levels == static_cast<std::int64_t>(points_.size()));
   }
 
-  std::string why_not(const std::vector<int>& nodes, int last, const Shape& shape,
-                      const Part& centre, const Product& product) {
-    if (centre.tensor != product.size->tensor)
+  std::string why_not(const std::vector<int>& nodes, int last, const Part& centre,
+                      const Product& product) {
+    if (product.size && centre.tensor != product.size->tensor)
       return fmt::format("its centres are of '{}', its sizes of '{}': no reference has both",
                          centre.tensor, product.size->tensor);
-    std::size_t p = 0;
-    for (const std::int64_t points : points_)
-      for (std::int64_t k = 0; k < points; ++k, ++p) {
-        const double factor = product.factor[product.factor.size() == 1 ? 0 : p];
-        if (!is_near(factor, 0.5 / static_cast<double>(points)))
-          return fmt::format("offsets of point {} are multiplied by {:.6g}, not by 1/2 / {} points",
-                             p, factor, points);
+    std::size_t e = 0;
+    for (std::size_t l = 0; l < points_.size(); ++l)
+      for (std::int64_t k = 0; k < 2 * points_[l]; ++k, ++e) {
+        const double side = static_cast<double>(levels_[2 * l + (k % 2 == 0 ? 1 : 0)]);
+        const double wanted = product.size ? 0.5 / static_cast<double>(points_[l]) : 1 / side;
+        if (e >= product.factor.size() || !is_near(product.factor[e], wanted))
+          return fmt::format("offsets of point {} are multiplied by {:.6g}, not by {:.6g}: {}",
+                             e / 2, e < product.factor.size() ? product.factor[e] : 0, wanted,
+                             product.size ? fmt::format("1/2 / {} points of the level", points_[l])
+                                          : fmt::format("1 / {} pixels of the level", side));
       }
-    const auto reference = r_.static_shape(centre.tensor);
-    if (!reference || reference->size() != shape.size() || reference->back() != 4)
-      return fmt::format("'{}' is not a reference of 4 coordinates with the locations' rank",
-                         centre.tensor);
-    // [B, Q, 1, 1 or L, (1,) 4]
-    const bool apart = shape.size() == 6;
-    const std::int64_t levels = apart ? (*reference)[3] : 1;
-    if ((*reference)[0] != shape[0] || (*reference)[1] != shape[1] || (*reference)[2] != 1 ||
-        (apart ? (*reference)[4] != 1 : (*reference)[3] != 1) ||
-        (levels != 1 && levels != static_cast<std::int64_t>(points_.size())))
-      return fmt::format("'{}' {} is not one reference a query, or one a query and level",
-                         centre.tensor, to_string(*reference));
+    if (product.size && !is_reference(centre.tensor, 4))
+      return fmt::format(
+          "'{}' {} is not one reference of 4 coordinates a query, or one a query and "
+          "level",
+          centre.tensor,
+          r_.static_shape(centre.tensor) ? to_string(*r_.static_shape(centre.tensor))
+                                         : "of unknown shape");
     if (r_.dtype(centre.tensor) != r_.dtype(product.offset))
       return "offsets and reference are of different types";
     // The halves of the reference may be read elsewhere; the arithmetic may not.
@@ -182,15 +205,14 @@ class Fuser {
     return used_outside(r_, inside, last);
   }
 
-  void fuse(int i, const std::vector<int>& nodes, const Shape& shape, const Part& centre,
-            const Product& product) {
-    if (const std::string reason = why_not(nodes, i, shape, centre, product); !reason.empty())
+  void fuse(int i, const std::vector<int>& nodes, const Part& centre, const Product& product) {
+    if (const std::string reason = why_not(nodes, i, centre, product); !reason.empty())
       return r_.refuse(i, reason);
     if (!r_.begin(nodes)) return;
-    const std::int64_t levels = shape.size() == 6 ? (*r_.static_shape(centre.tensor))[3] : 1;
+    const Shape own = *r_.static_shape(centre.tensor);
     const std::string reference = r_.fresh(centre.tensor + "_points");
-    const std::string target = r_.add_constant(
-        reference + "_shape", int64_vector({shape[0], shape[1], levels, std::int64_t{4}}));
+    const std::string target =
+        r_.add_constant(reference + "_shape", int64_vector({own[0], own[1], own[3], own.back()}));
     r_.insert(i, make_node("Reshape", {centre.tensor, target}, {reference}));
     onnx::NodeProto node = r_.node(i);
     node.set_input(1, product.offset);
@@ -204,8 +226,8 @@ class Fuser {
   }
 
   Rewriter& r_;
-  std::vector<std::int64_t> points_;
-  std::int64_t total_ = 0;
+  Shape shape_;  // of the locations
+  std::vector<std::int64_t> levels_, points_;
 };
 
 }  // namespace

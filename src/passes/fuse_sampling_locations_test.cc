@@ -114,6 +114,28 @@ TEST(FuseSamplingLocations, FactorsInAnyOrder) {
   expect_fused(form);
 }
 
+// An encoder's: pixels of each level, one reference a level.
+Form encoder() {
+  Form form;
+  form.points = "3, 3";
+  form.offsets = "1,5,2,2,3,2";
+  form.reference = "1,5,1,2,1,2";
+  form.scale_shape = "1,1,1,2,1,2";
+  form.scale = "6, 4, 2, 3";
+  form.product = "m = Div(o, scale)";
+  form.sum = "l = Add(r, m)";
+  return form;
+}
+
+TEST(FuseSamplingLocations, AsEncodersWriteIt) {
+  expect_fused(encoder());
+  Form form = encoder();
+  form.reference = "1,5,1,1,1,2";
+  form.scale = "0.16666667, 0.25, 0.5, 0.33333334";
+  form.product = "c = Mul(scale, o) m = Cast <to = 1>(c)";
+  expect_fused(form);
+}
+
 void expect_refused(const Form& form, const std::string& reason) {
   Model model = model_of(form);
   const PassOutcome outcome = run_pass(model, kPass);
@@ -126,7 +148,8 @@ void expect_refused(const Form& form, const std::string& reason) {
 TEST(FuseSamplingLocations, Refusals) {
   Form form;
   form.scale = "0.5, 0.5, 0.5, 0.25, 0.25, 0.25";
-  expect_refused(form, "offsets of point 2 are multiplied by 0.25, not by 1/2 / 4 points");
+  expect_refused(
+      form, "offsets of point 2 are multiplied by 0.25, not by 0.125: 1/2 / 4 points of the level");
   form = {};
   form.product =
       "q = Relu(r) s = Slice(q, two, four, last) a = Mul(o, scale) b = Mul(a, s) m = Mul(b, half)";
@@ -134,15 +157,18 @@ TEST(FuseSamplingLocations, Refusals) {
   form = {};
   form.outputs = "float[1,5,8] y, float[1,5,2,6,2] l";
   expect_refused(form, "'l'");
+  form = encoder();
+  form.scale = "4, 6, 2, 3";  // height and width exchanged
+  expect_refused(form, "offsets of point 0 are multiplied by 0.25, not by 0.166667: 1 / 6 pixels");
   form = {};
   form.reference = "1,5,2,1,4";  // one a head
-  expect_refused(form, "is not one reference a query");
+  expect_refused(form, "is not one reference of 4 coordinates a query");
 }
 
 // Something else than centre and size: no site.
 TEST(FuseSamplingLocations, OtherSumsAreLeftAlone) {
   Form form;
-  form.product = "m = Mul(o, scale)";
+  form.product = "m = Relu(o)";
   Model model = model_of(form);
   const PassOutcome outcome = run_pass(model, kPass);
   EXPECT_EQ(outcome.applied, 0);
