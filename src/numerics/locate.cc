@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "adapters/qnn_options.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "base/wording.h"
@@ -161,24 +162,44 @@ class Locator {
     return {};
   }
 
+  // Whether no tensor has a sixteenth of the error that storing it would give. What computes in
+  // float32, in whatever order, is nearer by far (2^-13 of float16's); a device that keeps parts of
+  // a graph on the cpu still stores the others. Own errors, as accumulated ones may have grown.
+  bool rounds_nowhere() const {
+    std::size_t rounded = 0;
+    for (const TensorErrors& one : table_.tensors) {
+      const auto& figures = result_.with_own > 0 ? one.own : one.accumulated;
+      if (!figures || figures->storage.relative_l2 <= 0) continue;
+      ++rounded;
+      const double error = figures->error.relative_l2.value_or(0);
+      if (on_recorded_ ? figures->error.differing > 0 : error > figures->storage.relative_l2 / 16)
+        return false;
+    }
+    return rounded > 0;
+  }
+
   // A device that rounds, and gives what does not round.
   bool is_copy() {
-    if (setup_.settings.storage == DType::kFloat32 || result_.tensors == 0 || setup_.two_models)
+    if (setup_.settings.storage == DType::kFloat32 || result_.tensors == 0 || setup_.two_models ||
+        result_.ref == result_.on || !rounds_nowhere())
       return false;
-    if (result_.identical != result_.tensors || result_.ref == result_.on) return false;
-    const auto rounds = [](const TensorErrors& one) {
-      return one.accumulated && one.accumulated->storage.max_abs > 0;
-    };
-    if (std::none_of(table_.tensors.begin(), table_.tensors.end(), rounds)) return false;
+    const bool equal = result_.identical == result_.tensors;
     result_.verdict = Verdict::kFail;
     Suspect suspect;
     suspect.node = fmt::format("executor '{}'", result_.on);
-    suspect.kind = {FaultKind::kCopy, "every tensor equals the reference's bit for bit", 1};
+    suspect.kind = {FaultKind::kCopy,
+                    equal ? "every tensor equals the reference's bit for bit"
+                          : "no tensor is rounded to what it stores",
+                    1};
     result_.suspects.push_back(suspect);
     result_.headline = fmt::format(
-        "'{}' is the reference itself: all {} are equal bit for bit, though it stores {}, which "
-        "would round them; nothing ran on a device (see tenonnx placement)",
-        result_.on, counted(result_.tensors, "tensor"), to_string(result_.storage));
+        "'{}' is the reference itself: {}, though it stores {}, which would round them; nothing "
+        "ran on a device (see tenonnx placement)",
+        result_.on,
+        equal ? fmt::format("all {} are equal bit for bit", counted(result_.tensors, "tensor"))
+              : fmt::format("all {} are computed as finely as float32 is",
+                            counted(result_.tensors, "tensor")),
+        to_string(result_.storage));
     return true;
   }
 
@@ -350,10 +371,28 @@ class Locator {
                          {fmt::format("nodes of {} to keep at the reference ('{}' fails with them)",
                                       result_.candidate, result_.on),
                           "tenonnx deploy MODEL --target TARGET --keep-on-cpu THIS_FILE"})));
+    if (!options_.node_list.empty() && result_.keep && result_.on.starts_with("qnn:"))
+      TENONNX_RETURN_IF_ERROR(write_affinity());
     if (!options_.minimal.empty() && !result_.suspects.empty())
       TENONNX_RETURN_IF_ERROR(
           write_minimal_case(options_.minimal, setup_, table_, result_, options_.common.load));
     return {};
+  }
+
+  // The provider's own form of the list knows operator types alone.
+  Status write_affinity() {
+    std::set<std::string> operators;
+    for (const int n : result_.keep->indices) operators.insert(theirs_.graph().node(n).op_type());
+    std::filesystem::path file = options_.node_list;
+    file += ".affinity.json";
+    result_.notes.push_back(
+        fmt::format("'{}' is for the provider's op_affinity (qnn:...,op_affinity=FILE). It knows "
+                    "operator types "
+                    "alone: every {} of the model goes to the CPU, and one type may move the whole "
+                    "graph there; "
+                    "look at it with tenonnx placement",
+                    file.filename().string(), fmt::join(operators, ", ")));
+    return write_file_atomic(file, qnn_affinity_json(operators));
   }
 
   const LocateOptions& options_;

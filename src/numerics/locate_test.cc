@@ -179,6 +179,37 @@ TEST_F(Locate, ADeviceThatIsTheReference) {
   EXPECT_THAT(result->headline, HasSubstr("is the reference itself"));
 }
 
+// The provider's own file names operator types, and the note says what that means.
+TEST_F(Locate, AnAffinityFileForTheProviderThatHasOne) {
+  make_device();
+  LocateOptions made = asking(kModel, 400);
+  made.common.on = "sim:toy16";
+  made.node_list = temporary_.path() / "keep.txt";
+  auto setup = set_up_comparison(made.common);
+  ASSERT_TRUE(setup.ok());
+  class Named : public Executor {
+   public:
+    explicit Named(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+    const std::string& address() const override { return address_; }
+    Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
+                                              const LoadOptions& options) const override {
+      return inner_->load(model, options);
+    }
+    std::vector<std::pair<std::string, std::string>> versions() const override { return {}; }
+
+   private:
+    std::string address_ = "qnn:soc=43";
+    std::unique_ptr<Executor> inner_;
+  };
+  setup->on = std::make_unique<Named>(std::move(setup->on));
+  const auto result = locate(made, *setup);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  std::ifstream file(temporary_.path() / "keep.txt.affinity.json");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("Mul"), HasSubstr("Div")));
+  EXPECT_THAT(describe(*result), HasSubstr("op_affinity"));
+}
+
 TEST_F(Locate, TheBudgetIsKept) {
   make_device();
   LocateOptions made = asking(kModel, 400);
