@@ -219,7 +219,7 @@ std::string unsuitable(const Rewriter& r, int grid_sample) {
   if (mode == "nearest")
     return "mode is 'nearest': what lies in the middle between two pixels may become the other "
            "one, as the location is computed in another order";
-  if (mode != "linear" && mode != "bilinear")
+  if (mode != "linear" && mode != "bilinear" && mode != kDiscreteMode)
     return fmt::format("mode is '{}', not bilinear", mode);
   const std::string padding = attribute_or(node, "padding_mode", "zeros");
   if (padding != "zeros") return fmt::format("padding_mode is '{}', not 'zeros'", padding);

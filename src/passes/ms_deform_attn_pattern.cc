@@ -105,6 +105,10 @@ class Follower {
             fmt::format("it takes {} pictures of {} channels at {} places, the first level "
                         "{} of {} at {}",
                         (*value)[0], (*value)[1], (*grid)[1], space_[kN], space_[kD], space_[kQ]));
+      const bool discrete = attribute_or(node, "mode", "linear") == kDiscreteMode;
+      if (&level != &match_.levels.front() && discrete != match_.discrete)
+        return fail(level.grid_sample, "its mode is not that of the first level");
+      match_.discrete = discrete;
       level.height = (*value)[2];
       level.width = (*value)[3];
       level.points = (*grid)[2];

@@ -36,12 +36,16 @@ struct MSDeformOperand {
   bool affine = false;  // locations: x is the grid, -1..1; the location is x / 2 + 1/2
 };
 
+// Of GridSamples that stand for discrete sampling (written_sampling.h).
+inline constexpr const char* kDiscreteMode = "discrete";
+
 struct MSDeformMatch {
   struct Level {
     int grid_sample = -1;
     std::int64_t height = 0, width = 0, points = 0;
   };
   std::vector<Level> levels;
+  bool discrete = false;  // the mode of all GridSamples is kDiscreteMode
   std::int64_t batch = 0, queries = 0, heads = 0, channels = 0;
   MSDeformOperand value;      // [batch, pixels of all levels, heads * channels]
   MSDeformOperand locations;  // [batch, queries, heads, points, 2]

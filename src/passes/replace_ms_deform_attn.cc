@@ -22,8 +22,11 @@
 // Needs libtenonnx_ops.so: sessions of tenonnx register it where a model imports domain tenonnx.
 // Refuses: another mode, padding or align_corners; shapes that are not known; weights of another
 // shape; samples that are used elsewhere; a GridSample whose samples are not weighted and summed.
-// Sampling that is written with Gather (RT-DETRv2's and D-FINE's "discrete", DEIMv2's own gathers)
-// has no GridSample: it is left as it is, and reported (gather_sampling.h).
+// Sampling that an export has written with Gather (RT-DETRv2's and D-FINE's "discrete", DEIMv2's
+// own gathers) is found by what it computes (written_sampling.h) and taken as GridSample;
+// "discrete" becomes mode="discrete", of the same indices: location * size + 1/2 rounded once takes
+// the pixel that it takes rounded twice (of 2e8 random ones none differs). What is not found is
+// left and reported (gather_sampling.h).
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -42,6 +45,7 @@
 #include "passes/options.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
+#include "passes/written_sampling.h"
 
 namespace tenonnx {
 namespace {
@@ -51,7 +55,8 @@ constexpr std::int64_t kOpsVersion = 1;
 
 class Replacer {
  public:
-  explicit Replacer(Rewriter& r) : r_(r) {}
+  // `noun`: of what a level is sampled by.
+  Replacer(Rewriter& r, std::string_view noun) : r_(r), noun_(noun) {}
 
   void offer(int i) {
     if (const GatherSampling other = gather_sampling(r_, i); other != GatherSampling::kNone)
@@ -80,6 +85,7 @@ class Replacer {
     }
     set_attribute(node, "spatial_shapes", sizes);
     set_attribute(node, "points", points);
+    if (m.discrete) set_attribute(node, "mode", std::string_view(kDiscreteMode));
     node.set_name(r_.fresh(r_.node(m.last).name() + "_ms_deform_attn"));
     r_.insert(at_, std::move(node));
     if (!direct) rearrange(y, shape, m.output_view, m.output);
@@ -97,8 +103,8 @@ class Replacer {
       return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
     };
     const bool same = all == levels_.size() * levels_.front();
-    return fmt::format("{}{} = {} GridSample", counted(levels_.size(), "layer"),
-                       same ? " x " + counted(levels_.front(), "level") : "", all);
+    return fmt::format("{}{} = {} {}", counted(levels_.size(), "layer"),
+                       same ? " x " + counted(levels_.front(), "level") : "", all, noun_);
   }
 
   // Inference knows nothing of the domain: it takes the outputs' types from value_info.
@@ -120,17 +126,17 @@ class Replacer {
   }
 
  private:
-  static std::string description(const MSDeformMatch& m) {
+  std::string description(const MSDeformMatch& m) const {
     std::string sizes, points;
     for (const auto& level : m.levels) {
       sizes += fmt::format("{}{}x{}", sizes.empty() ? "" : ", ", level.height, level.width);
       points += fmt::format("{}{}", points.empty() ? "" : ", ", level.points);
     }
     return fmt::format(
-        "{} level{} ({}) of {} points, {} heads of {} channels, {} queries: {} GridSample become "
-        "one MSDeformAttn",
+        "{} level{} ({}) of {} points, {} heads of {} channels, {} queries: {} {} become one "
+        "MSDeformAttn{}",
         m.levels.size(), m.levels.size() == 1 ? "" : "s", sizes, points, m.heads, m.channels,
-        m.queries, m.levels.size());
+        m.queries, m.levels.size(), noun_, m.discrete ? " of mode discrete" : "");
   }
 
   // A tensor of this operand. Those that several layers may share are made once.
@@ -223,19 +229,37 @@ class Replacer {
   }
 
   Rewriter& r_;
+  const std::string_view noun_;
   int at_ = -1;                      // new nodes go before this one
   std::vector<std::size_t> levels_;  // of each layer
   std::unordered_map<std::string, std::string> made_;
   std::map<std::string, std::pair<Shape, DType>> shapes_;  // of the operators' outputs
 };
 
-Result<PassOutcome> replace_in(Model& model) {
+Result<PassOutcome> replace_in(Model& model, std::string_view noun = "GridSample") {
   Rewriter r(model);
-  Replacer replacer(r);
+  Replacer replacer(r, noun);
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) { replacer.offer(i); }));
   PassOutcome outcome = r.finish();
   if (!outcome.sites.empty()) outcome.total = replacer.total();
   TENONNX_RETURN_IF_ERROR(replacer.record(model));
+  return outcome;
+}
+
+// What is written with Gather is taken as GridSample where nothing of that is left behind.
+Result<PassOutcome> replace_written_in(Model& model) {
+  const std::vector<WrittenSampling> written = find_written_sampling(model);
+  if (written.empty()) return replace_in(model);
+  Model marked = model.clone();
+  write_grid_samples(marked, written);
+  TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome,
+                           replace_in(marked, "samplings written with Gather"));
+  const GraphIndex index(marked.proto().graph());
+  const bool left = std::any_of(written.begin(), written.end(), [&](const WrittenSampling& one) {
+    return index.find(one.samples) != nullptr;
+  });
+  if (left) return replace_in(model);
+  model = std::move(marked);
   return outcome;
 }
 
@@ -248,20 +272,16 @@ Result<PassOutcome> fold_constants(Model& model, const PassOptions& options);
 Result<PassOutcome> replace_ms_deform_attn(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("replace_ms_deform_attn", options, {}));
   Model plain = model.clone();
-  TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, replace_in(plain));
+  TENONNX_ASSIGN_OR_RETURN(PassOutcome outcome, replace_written_in(plain));
   if (outcome.skipped.empty()) {
     if (outcome.applied > 0) model = std::move(plain);
     return outcome;
   }
-  const auto& nodes = model.proto().graph().node();
-  const bool sampled =
-      std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return is_op(n, "GridSample"); });
   // What is refused may be hidden by nodes that compute shapes. Where folding them does not help,
   // nothing is folded.
-  if (!sampled) return outcome;
   Model folded = model.clone();
   TENONNX_ASSIGN_OR_RETURN(PassOutcome folding, fold_constants(folded, {}));
-  TENONNX_ASSIGN_OR_RETURN(PassOutcome better, replace_in(folded));
+  TENONNX_ASSIGN_OR_RETURN(PassOutcome better, replace_written_in(folded));
   if (better.applied <= outcome.applied) {
     if (outcome.applied > 0) model = std::move(plain);
     return outcome;
