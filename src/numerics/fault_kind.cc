@@ -35,6 +35,8 @@ class Classifier {
   explicit Classifier(const PieceCase& one)
       : one_(one), expected_(values_of(one.expected)), got_(values_of(one.got)) {
     error_ = squared_distance(got_, expected_);
+    for (const double v : got_)
+      if (std::isfinite(v)) energy_ += v * v;
     for (const double v : expected_) {
       if (!std::isfinite(v)) continue;
       const double d = stored(v, one.storage) - v;
@@ -61,14 +63,26 @@ class Classifier {
     return nodes.Get(nodes.size() - 1);
   }
 
+  // The share that is explained where `left` is not: of the error, and of what the device gave. Of
+  // a device that gives next to nothing the error is the right values, and any hypothesis of next
+  // to nothing would take it away.
+  double share_of(double left) const {
+    if (left <= 0) return 1;
+    return 1 - std::sqrt(left / std::min(error_, energy_));
+  }
+
   // The first of two that explain alike wins: simple ones are tried first.
   void propose(FaultKind kind, const Values& hypothesis, const std::string& text) {
     if (hypothesis.size() != got_.size() || error_ <= 0) return;
     // What rounding leaves counts as explained.
     const double left = std::max(0.0, squared_distance(got_, hypothesis) - 4 * rounding_);
-    const double explained = 1 - std::sqrt(left / error_);
-    if (explained <= best_.explained + 0.02) return;
+    const double explained = share_of(left);
+    // Or it leaves a tenth of what the other leaves, however little that is: a factor comes near
+    // what exact hypotheses reach where values vary little.
+    const bool nearer = explained >= kExplains && left < best_left_ / 100;
+    if (explained <= best_.explained + 0.02 && !nearer) return;
     best_ = {kind, text, explained};
+    best_left_ = left;
   }
 
   // Values that the device's type cannot hold, on either end of the piece.
@@ -123,7 +137,9 @@ class Classifier {
       return out;
     };
     const double a = eg / ee, b = (g - e) / n;
-    propose(FaultKind::kScale, apply(a, 0), fmt::format("{:.6g} times the right values", a));
+    // A factor of nothing is no scale.
+    if (a != 0)
+      propose(FaultKind::kScale, apply(a, 0), fmt::format("{:.6g} times the right values", a));
     const FaultKind sum = one_.epsilon_follows ? FaultKind::kEpsilon : FaultKind::kOffset;
     propose(sum, apply(1, b),
             fmt::format("{:.4g} more than the right values{}", b,
@@ -170,6 +186,7 @@ class Classifier {
       for (double& v : out) v = std::nearbyint(v / most * 127) * most / 127;
       propose(FaultKind::kPrecision, out, "the right values in 8 bits");
     }
+    try_levels();
     // The other way round: whole numbers became what they were rounded of.
     const bool whole = std::all_of(expected_.begin(), expected_.end(), [](double v) {
       return !std::isfinite(v) || v == std::nearbyint(v);
@@ -180,6 +197,32 @@ class Classifier {
       farthest = std::max(farthest, std::fabs(got_[i] - expected_[i]));
     if (farthest > 0 && farthest <= 1 && best_.explained < kExplains)
       best_ = {FaultKind::kPrecision, "whole numbers that were not rounded", 1};
+  }
+
+  // As few values as 8 bits have, each the nearest to what is right: a scale that is not known.
+  void try_levels() {
+    const auto levels = [](const Values& values) {
+      Values out;
+      std::copy_if(values.begin(), values.end(), std::back_inserter(out),
+                   [](double v) { return std::isfinite(v); });
+      std::sort(out.begin(), out.end());
+      out.erase(std::unique(out.begin(), out.end()), out.end());
+      return out;
+    };
+    const Values got = levels(got_);
+    if (got.size() < 3 || got.size() > 256 || levels(expected_).size() < 4 * got.size()) return;
+    Values nearest(expected_);
+    for (double& v : nearest) {
+      const auto above = std::lower_bound(got.begin(), got.end(), v);
+      if (above == got.end())
+        v = got.back();
+      else if (above != got.begin() && v - *(above - 1) < *above - v)
+        v = *(above - 1);
+      else
+        v = *above;
+    }
+    propose(FaultKind::kPrecision, nearest,
+            fmt::format("the right values on {} levels", got.size()));
   }
 
   // The right values in other places.
@@ -208,8 +251,7 @@ class Classifier {
     if (a.size() != b.size() || error_ <= 0 || a.size() < 4) return;
     std::sort(a.begin(), a.end());
     std::sort(b.begin(), b.end());
-    const double left = std::max(0.0, squared_distance(a, b) - 4 * rounding_);
-    const double explained = 1 - std::sqrt(left / error_);
+    const double explained = share_of(std::max(0.0, squared_distance(a, b) - 4 * rounding_));
     if (explained > std::max(kExplains, best_.explained + 0.02))
       best_ = {FaultKind::kLayout, "the same values in other places", explained};
   }
@@ -249,7 +291,13 @@ class Classifier {
   }
 
   Status try_variants() {
-    for (const PieceVariant& variant : variants_of(one_)) {
+    TENONNX_RETURN_IF_ERROR(try_variants(variants_of(one_)));
+    if (best_.explained >= kExplains) return {};
+    return try_variants(square_bound_variants(one_));
+  }
+
+  Status try_variants(const std::vector<PieceVariant>& variants) {
+    for (const PieceVariant& variant : variants) {
       TENONNX_ASSIGN_OR_RETURN(const auto values, compute(variant.model, one_.inputs));
       if (values)
         propose(variant.kind, *values,
@@ -260,23 +308,44 @@ class Classifier {
     return {};
   }
 
-  // The piece of inputs that are cut off at a bound: saturation on the way in.
+  // The piece of inputs that are cut off at a bound, above or on both sides: saturation on the way
+  // in. A tenth of a logarithm apart, then closer around the best: a Softmax of large inputs
+  // changes much within 5 % of a bound.
   Status try_bounded_inputs() {
     if (best_.explained >= kExplains || one_.inputs.size() != 1) return {};
     const auto& [name, input] = *one_.inputs.begin();
     if (input.dtype() != DType::kFloat32) return {};
     const double most = largest_magnitude(values_of(input));
-    for (double bound = most * 0.95; bound > most / 64; bound *= 0.9) {
-      Tensor cut = input.clone();
-      float* data = cut.mutable_data<float>();
-      for (std::int64_t i = 0; i < cut.size(); ++i)
-        data[i] = std::clamp(data[i], static_cast<float>(-bound), static_cast<float>(bound));
-      TENONNX_ASSIGN_OR_RETURN(const auto values, compute(*one_.piece, {{name, cut}}));
-      if (values)
+    if (most <= 0) return {};
+    for (const bool both : {false, true}) {
+      double at = most, error = INFINITY;
+      const auto attempt = [&, &key = name, &fed = input](double bound) -> Status {
+        TENONNX_ASSIGN_OR_RETURN(const auto values,
+                                 compute(*one_.piece, {{key, cut_off(fed, bound, both)}}));
+        if (!values) return {};
+        if (const double d = squared_distance(got_, *values); d < error) error = d, at = bound;
         propose(FaultKind::kRange, *values,
-                fmt::format("what the piece makes of inputs that are cut off near {:.3g}", bound));
+                fmt::format("what the piece makes of inputs that are cut off near {:.3g}{}", bound,
+                            both ? "" : ", above alone"));
+        return {};
+      };
+      for (double bound = most * 0.95; bound > most / 64; bound *= 0.9)
+        TENONNX_RETURN_IF_ERROR(attempt(bound));
+      for (double step = 0.05; step > 0.002; step /= 2) {
+        const double around = at;
+        for (const double bound : {around * (1 - step), around * (1 + step)})
+          TENONNX_RETURN_IF_ERROR(attempt(bound));
+      }
     }
     return {};
+  }
+
+  static Tensor cut_off(const Tensor& input, double bound, bool both) {
+    Tensor cut = input.clone();
+    float* data = cut.mutable_data<float>();
+    const float high = static_cast<float>(bound), low = both ? -high : -INFINITY;
+    for (std::int64_t i = 0; i < cut.size(); ++i) data[i] = std::clamp(data[i], low, high);
+    return cut;
   }
 
   // No hypothesis: what the operator is says what it can be.
@@ -312,8 +381,9 @@ class Classifier {
 
   const PieceCase& one_;
   const Values expected_, got_;
-  double error_ = 0, rounding_ = 0;
+  double error_ = 0, rounding_ = 0, energy_ = 0;  // sums of squares; energy_: of what it gave
   KindFinding best_;
+  double best_left_ = INFINITY;
 };
 
 }  // namespace

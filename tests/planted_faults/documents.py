@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The tenonnx authors
-"""usage: documents.py write ROOT    docs/located_faults.md, of docs/located_faults.json
+"""usage: documents.py combine OUT JSON...   one file of the parts of one run (--first): all of one seed
+       documents.py write ROOT    docs/located_faults.md, of docs/located_faults.json
        documents.py check ROOT    exits with 1 where the page differs from what `write` gives
        documents.py self          what `check` and the table are good for
 
@@ -87,6 +88,15 @@ def page(report):
             + before + "\n".join(figures(report)) + "\n" + after)
 
 
+def combine(files):
+    parts = [json.loads(pathlib.Path(f).read_text()) for f in files]
+    for key in ("schema_version", "seed", "named", "versions", "groups"):
+        if len({json.dumps(p[key]) for p in parts}) > 1:
+            raise SystemExit(f"documents.py: the parts differ in '{key}': they are of different runs")
+    joined = {key: [item for p in parts for item in p[key]] for key in ("notes", "cases", "healthy")}
+    return {**parts[-1], **joined}
+
+
 def generated(root):
     data, target = root / "docs/located_faults.json", root / "docs/located_faults.md"
     if data.exists():
@@ -117,6 +127,10 @@ def self_test():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "docs").mkdir()
+        part = root / "part.json"
+        part.write_text(json.dumps({**report, "schema_version": 1}))
+        assert main(["combine", str(root / "both.json"), str(part), str(part)]) == 0
+        assert len(json.loads((root / "both.json").read_text())["cases"]) == 4
         (root / "docs/located_faults.json").write_text(json.dumps(report))
         with contextlib.redirect_stdout(io.StringIO()) as said:
             assert check(root) == 1 and main(["write", folder]) == 0 and check(root) == 0
@@ -128,6 +142,9 @@ def self_test():
 
 
 def main(arguments):
+    if arguments[:1] == ["combine"] and len(arguments) > 2:
+        pathlib.Path(arguments[1]).write_text(json.dumps(combine(arguments[2:]), indent=1) + "\n")
+        return 0
     if len(arguments) == 2 and arguments[0] == "write":
         for path, text in generated(pathlib.Path(arguments[1])).items():
             path.write_text(text)
