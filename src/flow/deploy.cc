@@ -16,6 +16,7 @@
 #include "flow/context_segments.h"
 #include "flow/cuts.h"
 #include "flow/kept_segments.h"
+#include "flow/prepare_for_device.h"
 #include "flow/result_text.h"
 #include "ort/ops_library.h"
 
@@ -69,6 +70,10 @@ Status check_roles(const Device& target) {
     const StatusCode code = made.status().code();
     const bool exists = made.ok() || code == StatusCode::kFailedPrecondition ||
                         code == StatusCode::kUnsupported || code == StatusCode::kInternal;
+    const std::string where =
+        fmt::format("target '{}' ({}): role '{}'", target.name, target.file.string(), role);
+    // A library that is not installed: its executor says how to get it.
+    if (code == StatusCode::kNotFound) return made.status().at(where);
     if (!exists)
       return made.status().at(fmt::format(
           "target '{}' ({}): role '{}' names the executor '{}', which does not exist (there are "
@@ -311,6 +316,13 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   Model prepared = source.clone();
   step("prepare");
   TENONNX_ASSIGN_OR_RETURN(result.passes, prepare_graph(prepared, options.preparation));
+  const bool compiles = std::any_of(device.roles.begin(), device.roles.end(),
+                                    [](const auto& role) { return ships_context(role.second); });
+  if (compiles) {
+    TENONNX_ASSIGN_OR_RETURN(DevicePreparation made, prepare_for_device(prepared, device));
+    for (PassReport& pass : made.passes) result.passes.push_back(std::move(pass));
+    for (std::string& note : made.notes) result.notes.push_back(std::move(note));
+  }
   TENONNX_ASSIGN_OR_RETURN(manifest.contract, load_contract(options, prepared, result));
   TENONNX_ASSIGN_OR_RETURN(const InputSource inputs,
                            make_inputs(options, prepared, manifest.contract));
@@ -332,8 +344,6 @@ Result<DeployResult> deploy(const DeployOptions& options) {
       result.notes.push_back("the contract's cut is not used: the list of nodes divides the graph");
   }
   std::optional<TemporaryDirectory> plain;
-  const bool compiles = std::any_of(device.roles.begin(), device.roles.end(),
-                                    [](const auto& role) { return ships_context(role.second); });
   if ((options.fuse_attention || compiles) && plain.emplace().path().empty())
     return Io("no temporary directory can be made; set TMPDIR to a writable directory");
   const fs::path plain_segments = plain ? plain->path() : fs::path();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -52,6 +53,10 @@ class Placer {
     }
     for (int i = 0; i < graph.node_size(); ++i)
       if (!listed[static_cast<std::size_t>(i)]) result_.nodes.push_back(place(i));
+    // What was merged into the only partition there is lies within it: nothing crosses to the CPU.
+    if (result_.partitions.size() != 1) return;
+    for (PlacedNode& node : result_.nodes)
+      if (merged_.contains(node.node)) node.partition = 0;
   }
 
  private:
@@ -63,14 +68,18 @@ class Placer {
       return placed;
     }
     const auto assigned = assigned_.find(node.name());
-    if (assigned == assigned_.end() && e_.record->relayouts && moves_only(node.op_type()))
-      placed.place = NodePlace::kFolded;
-    else if (assigned == assigned_.end())
-      placed.why = "it is not in ONNX Runtime's assignment record";
-    else if (assigned->second->provider == e_.record->provider)
+    if (assigned == assigned_.end()) {
+      if (e_.record->relayouts && moves_only(node.op_type())) {
+        placed.place = NodePlace::kFolded;
+        merged_.insert(node.name());
+      } else {
+        placed.why = "it is not in ONNX Runtime's assignment record";
+      }
+    } else if (assigned->second->provider == e_.record->provider) {
       on_provider(*assigned->second, facts_[static_cast<std::size_t>(index)], placed);
-    else
+    } else {
       on_cpu(facts_[static_cast<std::size_t>(index)], placed);
+    }
     return placed;
   }
 
@@ -175,6 +184,7 @@ class Placer {
   std::unordered_map<std::string, const AssignedNode*> assigned_;
   std::unordered_map<std::string, const VendorNode*> vendor_;
   std::map<std::string, int> partitions_;
+  std::set<std::string> merged_;  // by a layout transformation
 };
 
 std::int64_t bytes_of(const InferredTypes& types, const std::string& tensor) {

@@ -5,6 +5,7 @@ usage: usage_test.py TENONNX SOURCE_DIR
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -31,8 +32,8 @@ class Usage(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
 
-    def refuses(self, arguments, *parts):
-        result = run(*arguments, cwd=self.scratch)
+    def refuses(self, arguments, *parts, **options):
+        result = run(*arguments, cwd=self.scratch, **options)
         self.assertEqual(result.returncode, 2, result.stderr)
         for part in parts:
             self.assertIn(part, result.stderr)
@@ -51,6 +52,25 @@ class Usage(unittest.TestCase):
     def test_unknown_target_lists_the_targets(self):
         self.refuses(["deploy", EXAMPLE, "--target", "no-such-npu", "-o", "out"],
                      "no-such-npu", "sim-htp")
+
+    def test_qualcomm_address(self):
+        place = ["placement", EXAMPLE, "--on"]
+        self.refuses([*place, "qnn:arch=73"], "'soc' is missing", "43, 52, 57")
+        self.refuses([*place, "qnn:soc=9999"], "'soc' is 9999", "QNN_DEVICE_ERROR_INVALID_CONFIG")
+        self.refuses([*place, "qnn:soc=43,backend=cpu"], "'backend' is 'cpu'", "takes nothing")
+        self.refuses([*place, "qnn:soc=43,perf=fast"], "'perf' is 'fast'", "burst")
+
+    def test_qualcomm_without_its_library(self):
+        without = {**os.environ, "TENONNX_QNN": "/not/there"}
+        for arguments in (["placement", EXAMPLE, "--on", "qnn:soc=43,arch=73"],
+                          ["deploy", EXAMPLE, "--target", "qcs9075", "-o", "out"]):
+            self.refuses(arguments, "'/not/there' does not exist", "./dev vendor qnn", env=without)
+
+    def test_device_agree(self):
+        both = ["--on", "cpu", "--against", "cpu"]
+        self.refuses(["device", "agree", *both, "--only", "MatMull"], "--only 'MatMull'", "'MatMul'")
+        self.refuses(["device", "agree", "--on", "cpu"], "--against")
+        self.refuses(["device", "agree", *both, "--budget", "-1"], "--budget")
 
     def test_missing_model(self):
         self.refuses(["deploy", "absent.onnx", "--target", "cpu", "-o", "out"], "absent.onnx")
