@@ -64,9 +64,5 @@ struct PieceVariant {
   Model model;
 };
 std::vector<PieceVariant> variants_of(const PieceCase& one);
-// A LayerNormalization whose squares are cut off at bounds from their largest value down to 1/256
-// of it, 10 % apart: what a device that writes it out does with squares that its type does not
-// hold.
-std::vector<PieceVariant> square_bound_variants(const PieceCase& one);
 
 }  // namespace tenonnx

@@ -151,6 +151,69 @@ g (float[5, 3] x) => (float[5, 2] y) <float[3, 2] w = {)") +
   EXPECT_EQ(found.kind, FaultKind::kWeights);
 }
 
+// Saturation above alone, of inputs with a bound that no coarse step meets: within a Softmax 5 % of
+// 8.3 are a factor of 1.5.
+TEST(FaultKind, ASoftmaxWhoseInputsAreCutOffAbove) {
+  const std::string right = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[5, 8] x) => (float[5, 8] y) { y = Softmax <axis = -1>(x) })";
+  const std::string wrong = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[5, 8] x) => (float[5, 8] y) <float high = {8.3}>
+{ c = Min(x, high) y = Softmax <axis = -1>(c) })";
+  const KindFinding found = of(right, wrong, {{"x", uniform({5, 8}, -20, 20, 6)}});
+  EXPECT_EQ(found.kind, FaultKind::kRange);
+  EXPECT_GT(found.explained, 0.99);
+}
+
+// What is cut off or rounded to next to nothing is next to 0 times the right values too.
+TEST(FaultKind, NextToNothingIsNoScale) {
+  EXPECT_EQ(changed([](double v, auto) { return std::clamp(v, -0.003, 0.003); }).kind,
+            FaultKind::kRange);
+  EXPECT_EQ(changed([](double v, auto) { return std::trunc(0.99 * v); }).kind,
+            FaultKind::kPrecision);
+}
+
+// From the least to the greatest value in 15 steps: which 15 is not among the forms that are tried.
+TEST(FaultKind, AFewLevelsArePrecision) {
+  const Model model = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[8, 64] x) => (float[8, 64] y) { y = Tanh(x) })");
+  PieceCase one;
+  one.piece = &model;
+  one.inputs = {{"x", uniform({8, 64}, -1, 3, 5)}};
+  one.output = "y";
+  one.expected = run(model, one.inputs).at("y");
+  one.got = one.expected.clone();
+  float* values = one.got.mutable_data<float>();
+  for (std::int64_t i = 0; i < one.got.size(); ++i)
+    values[i] = std::nearbyint((values[i] + 0.7F) * 9) / 9 - 0.7F;
+  const auto found = kind_of(one);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->kind, FaultKind::kPrecision) << found->text;
+}
+
+// The squares of a device that writes a LayerNormalization out.
+TEST(FaultKind, SquaresThatAreCutOff) {
+  const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <float[16] w = {1,2,1,2,1,2,1,2,1,2,1,2,1,2,1,2}, float e = {0.00001}, float high = {30}>
+{ )";
+  const std::string right = head + "y = LayerNormalization <axis = -1, epsilon = 0.00001>(x, w) }";
+  const std::string wrong = head + R"(
+  m = ReduceMean <axes = [-1]>(x) d = Sub(x, m) s = Mul(d, d) c = Min(s, high)
+  v = ReduceMean <axes = [-1]>(c) a = Add(v, e) r = Sqrt(a) n = Div(d, r) y = Mul(n, w) })";
+  const KindFinding found = of(right, wrong, {{"x", uniform({6, 16}, -12, 12, 8)}});
+  EXPECT_EQ(found.kind, FaultKind::kRange) << found.text;
+}
+
+// Nearly even weights along either axis: a factor of 8 is near, the other axis is exact.
+TEST(FaultKind, TheExactOfTwoThatExplain) {
+  const auto soft = [](const char* axis) {
+    return std::string(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4, 32] x) => (float[4, 32] y) { y = Softmax <axis = )") +
+           axis + ">(x) }";
+  };
+  EXPECT_EQ(of(soft("-1"), soft("0"), {{"x", uniform({4, 32}, -0.002, 0.002, 4)}}).kind,
+            FaultKind::kLayout);
+}
+
 // Noise is none of the known mistakes.
 TEST(FaultKind, WhatNothingExplainsIsTheKernel) {
   EXPECT_EQ(

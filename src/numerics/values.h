@@ -36,6 +36,16 @@ inline double largest_magnitude(const std::vector<double>& values) {
   return out;
 }
 
+// Sum of the squared differences of elements that are finite in both.
+inline double squared_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = a[i] - b[i];
+    if (std::isfinite(d)) sum += d * d;
+  }
+  return sum;
+}
+
 // The largest finite number that `storage` holds.
 inline double range_of(DType storage) {
   if (storage == DType::kFloat16) return 65504;
