@@ -99,8 +99,9 @@ Result<DevicePreparation> prepare_for_device(Model& prepared, const Device& devi
                                 [&](const NodeFacts& node) { return exceeds(node, rank); });
   if (high && prepared.opset() >= kCollapseOpset) {
     const std::vector<std::string> names = {"collapse_rank"};
-    TENONNX_ASSIGN_OR_RETURN(out.passes,
-                             run_passes(prepared, names, {{"max_rank", std::to_string(rank)}}));
+    TENONNX_ASSIGN_OR_RETURN(
+        out.passes,
+        run_passes(prepared, names, {{"collapse_rank.max_rank", std::to_string(rank)}}));
   }
   out.notes = not_taken(prepared, device);
   return out;
