@@ -61,7 +61,8 @@ std::vector<AssignedNode> in_model_names(std::vector<AssignedNode> assigned) {
 }
 
 // The provider's own record of a compilation (option enable_framework_op_trace): each partition
-// with the nodes, or groups of nodes, that became one of QNN's. Versions before 2.7 write none.
+// with the nodes, or groups of nodes, that became one of QNN's. A context that is loaded writes
+// none.
 std::vector<VendorNode> read_trace(const fs::path& directory) {
   std::vector<VendorNode> out;
   const auto json = read_json_file(directory / "qnn_op_trace.json");

@@ -37,6 +37,10 @@ constexpr Known kKnown[] = {
      "no graph in fp16 compiles for this soc: it has no fp16 (HTP v68), or none was given. Take "
      "soc=43 or "
      "another of HTP v69 and later"},
+    {"QNN_CONTEXT_ERROR",
+     "the context was compiled by another version of the vendor's package, or for another soc: "
+     "deploy "
+     "the model again with the version that is here"},
     {"Unable to load backend",
      "the backend library is not beside the provider's: install both from the same package (./dev "
      "vendor "

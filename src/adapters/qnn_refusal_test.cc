@@ -94,6 +94,10 @@ TEST(QnnRefusal, KnowsTheTexts) {
               HasSubstr("fold the shape arithmetic"));
   EXPECT_THAT(cause("Failed to load op_affinity config file 'x': op_affinity config: top-level"),
               HasSubstr(R"({"op_type": {"TopK": "cpu"}})"));
+  EXPECT_THAT(
+      cause("Failed to create context from binary. Error: QNN_CONTEXT_ERROR_INVALID_ARGUMENT: "
+            "An argument to QNN context API is deemed invalid by a backend"),
+      HasSubstr("compiled by another version"));
   EXPECT_EQ(cause("a text that nobody has seen"), "a text that nobody has seen");
 }
 
