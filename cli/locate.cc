@@ -24,9 +24,12 @@ RunCommand setup_locate(CLI::App& app, const Globals& globals) {
                  "What passes did to names; default: CANDIDATE.passes.json where it is there");
   app.add_option("--cut", options->cut,
                  "One more cut of the cross-split table: tensors T0,T1 or a file");
+  constexpr std::size_t kMost = 1000000;
   app.add_option("--max-cuts", options->max_cuts, "Cuts of the cross-split table")
+      ->check(CLI::Range(std::size_t{0}, kMost))
       ->capture_default_str();
   app.add_option("--budget", options->budget, "Trials on the device at most")
+      ->check(CLI::Range(std::size_t{1}, kMost))
       ->capture_default_str();
   app.add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
   app.add_flag("--resume", common.resume,
@@ -34,6 +37,7 @@ RunCommand setup_locate(CLI::App& app, const Globals& globals) {
   app.add_option("--cache", common.cache,
                  "Directory of what --resume reuses; 'none' keeps nothing");
   app.add_option("--suspects", options->suspects, "Nodes that are looked at closely")
+      ->check(CLI::Range(std::size_t{1}, kMost))
       ->capture_default_str();
   app.add_option(
       "--keep", options->node_list,

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/status.h"
 #include "flow/compare_for_test.h"
 
 namespace tenonnx {
@@ -15,7 +16,10 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Compare : public CompareFixture {};
+class Compare : public CompareFixture {
+ protected:
+  int count_ = 0;
+};
 
 constexpr const char* kToy = R"(<ir_version: 8, opset_import: ["" : 17]>
 g (float[2,8] x) => (float[2,8] y) <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
@@ -257,6 +261,28 @@ TEST_F(Compare, WhatAProgramComputedIsNotReused) {
   EXPECT_EQ(second.reused, 0U);
   EXPECT_NE(at(first, "y").figures->error.max_abs, at(second, "y").figures->error.max_abs);
   EXPECT_THAT(second.notes, ::testing::Contains(HasSubstr("may change without its address")));
+}
+
+// What was recorded of another graph is far from this one, and so is no measure of its own noise.
+TEST_F(Compare, ARecordedReferenceIsNoNoiseFloor) {
+  const TensorMap inputs = {{"x", uniform({2, 8}, -1, 1, 1)}};
+  const auto record = [&](const std::string& graph) {
+    const auto loaded = make_cpu_executor()->load(parse_model(graph), {});
+    EXPECT_TRUE(loaded.ok());
+    TensorMap tensors = *(*loaded)->run(inputs);
+    tensors.insert(inputs.begin(), inputs.end());
+    const fs::path folder =
+        temporary_.path() / fmt::format("recorded_{}", tensors.size() + count_++);
+    fs::create_directories(folder);
+    EXPECT_TRUE(write_npz(folder / "000.npz", tensors).ok());
+    return "files:" + folder.string();
+  };
+  CompareOptions o = options(save("a.onnx", kToy), inputs);
+  o.tensors = "y";
+  o.ref = record(kToy);
+  EXPECT_EQ(run(o).verdict, Verdict::kPass) << describe(run(o));
+  o.ref = record(replaced(kToy, "7, 8}", "7, 9}"));
+  EXPECT_EQ(run(o).verdict, Verdict::kFail) << describe(run(o));
 }
 
 TEST_F(Compare, RefusesBadInputWithWhatWasExpected) {

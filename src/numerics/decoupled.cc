@@ -11,6 +11,7 @@
 #include "model/graph.h"
 #include "model/shapes.h"
 #include "model/tensor_proto.h"
+#include "numerics/rename.h"
 #include "ort/capture.h"
 
 namespace tenonnx {
@@ -145,18 +146,16 @@ Result<Model> decouple(const Model& model, const FedTensors& fed) {
     if (!needed[static_cast<std::size_t>(n)]) continue;
     onnx::NodeProto& node = *graph.add_node();
     node = index.graph().node(n);
-    for (const std::string_view name : index.captures(n))
-      if (fed.contains(name) && !index.find(name)->is_input)
-        return Unsupported(
-            "{} holds a body that reads '{}' from outside, so that it cannot be fed with the "
-            "reference's",
-            node_label(node), name);
-    for (std::string& name : *node.mutable_input()) {
+    TensorNames names;
+    const auto feed = [&](std::string_view name) {
       const Value* value = index.find(name);
-      if (value == nullptr || value->is_input || !fed.contains(name)) continue;
-      read.insert(name);
-      name = std::string(kPrefix) + name;
-    }
+      if (value == nullptr || value->is_input || !fed.contains(name)) return;
+      read.emplace(name);
+      names.emplace(name, std::string(kPrefix) + std::string(name));
+    };
+    for (const std::string& name : node.input()) feed(name);
+    for (const std::string_view name : index.captures(n)) feed(name);
+    rename_reads(node, names);
   }
   const TensorInfos infos = infer_shapes(model, std::vector<std::string>(read.begin(), read.end()));
   for (const std::string& name : read) {

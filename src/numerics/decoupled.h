@@ -47,9 +47,9 @@ class ReferenceTensors {
 using FedTensors = std::map<std::string, std::string, std::less<>>;
 
 // The nodes that `model`'s outputs need up to the tensors of `fed`, each of which is read as a
-// graph input named "reference/" + its name, also where a node of the result makes it. Outputs and
-// graph inputs are those of `model`. Unsupported where a body of If, Loop or Scan captures a tensor
-// that is fed.
+// graph input named "reference/" + its name, also where a node of the result makes it, and by
+// bodies of If, Loop and Scan. Outputs and graph inputs are those of `model`. FailedPrecondition
+// where the type of a tensor is not known.
 Result<Model> decouple(const Model& model, const FedTensors& fed);
 
 // Loads what it is given decoupled; LoadedGraph::run is about the input that select_case() named.

@@ -382,38 +382,6 @@ class Classifier {
 
 }  // namespace
 
-std::string_view to_string(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kRange:
-      return "range";
-    case FaultKind::kLayout:
-      return "layout";
-    case FaultKind::kScale:
-      return "scale";
-    case FaultKind::kOffset:
-      return "offset";
-    case FaultKind::kPrecision:
-      return "precision";
-    case FaultKind::kEpsilon:
-      return "epsilon";
-    case FaultKind::kSampling:
-      return "sampling";
-    case FaultKind::kIndices:
-      return "indices";
-    case FaultKind::kWeights:
-      return "weights";
-    case FaultKind::kSelection:
-      return "selection";
-    case FaultKind::kCopy:
-      return "copy";
-    case FaultKind::kRounding:
-      return "rounding";
-    case FaultKind::kKernel:
-      break;
-  }
-  return "kernel";
-}
-
 Result<KindFinding> kind_of(const PieceCase& one) {
   if (one.expected.shape() != one.got.shape())
     return KindFinding{FaultKind::kLayout,

@@ -49,9 +49,21 @@ std::vector<const onnx::NodeProto*> nodes_of(const Model& model) {
   return out;
 }
 
+// A factor or an addend of one element.
+bool has_scalar(const Model& model, const std::vector<const onnx::NodeProto*>& nodes,
+                const std::string& op) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto* node) {
+    if (node->op_type() != op) return false;
+    return std::any_of(node->input().begin(), node->input().end(), [&](const std::string& name) {
+      const auto constant = model.constant(name);
+      return constant.ok() && constant->size() == 1;
+    });
+  });
+}
+
 // Operators that one has more of than the other.
-KindFinding other_nodes(const std::vector<const onnx::NodeProto*>& a,
-                        const std::vector<const onnx::NodeProto*>& b) {
+KindFinding other_nodes(const Model& reference, const std::vector<const onnx::NodeProto*>& a,
+                        const Model& candidate, const std::vector<const onnx::NodeProto*>& b) {
   std::map<std::string, int> count;
   for (const auto* node : a) --count[node->op_type()];
   for (const auto* node : b) ++count[node->op_type()];
@@ -63,6 +75,14 @@ KindFinding other_nodes(const std::vector<const onnx::NodeProto*>& a,
     list += fmt::format("{}{} {}", list.empty() ? "" : ", ", std::abs(n), op);
     if (op == "Cast") out.kind = FaultKind::kPrecision;
     if (op == "Transpose") out.kind = FaultKind::kLayout;
+  }
+  // Nothing but a factor, or an addend.
+  std::erase_if(count, [](const auto& entry) { return entry.second == 0; });
+  if (count.size() == 1) {
+    const auto& [op, n] = *count.begin();
+    const bool scalar = n > 0 ? has_scalar(candidate, b, op) : has_scalar(reference, a, op);
+    if (scalar && (op == "Mul" || op == "Div")) out.kind = FaultKind::kScale;
+    if (scalar && (op == "Add" || op == "Sub")) out.kind = FaultKind::kOffset;
   }
   if (more.empty() && fewer.empty()) return out;
   out.text = fmt::format(
@@ -76,7 +96,8 @@ KindFinding other_nodes(const std::vector<const onnx::NodeProto*>& a,
 
 KindFinding graph_difference(const Model& reference, const Model& candidate) {
   const auto a = nodes_of(reference), b = nodes_of(candidate);
-  if (KindFinding found = other_nodes(a, b); !found.text.empty()) return found;
+  if (KindFinding found = other_nodes(reference, a, candidate, b); !found.text.empty())
+    return found;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
     if (a[i]->op_type() != b[i]->op_type()) return {};  // another order: nothing to pair
     std::vector<std::string> names;

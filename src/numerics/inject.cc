@@ -65,12 +65,21 @@ class Injector {
       result_.node = node_label(*node);
     std::vector<std::string> inputs, outputs, captured;
     for (const TensorInfo& info : setup_.reference.inputs()) inputs.push_back(info.name);
-    for (const TensorInfo& info : setup_.reference.outputs()) outputs.push_back(info.name);
+    // An input or a constant that is given out follows from nothing.
+    for (const TensorInfo& info : setup_.reference.outputs())
+      if (const Value* output = index.find(info.name); output != nullptr && output->producer >= 0)
+        outputs.push_back(info.name);
     captured = outputs;
-    if (value->is_output)
+    std::erase(outputs, result_.tensor);  // others may follow from it all the same
+    if (value->uses.empty())
       return InvalidArgument("'{}' is an output of the model: nothing follows from it",
                              result_.tensor);
-    captured.push_back(result_.tensor);
+    if (outputs.empty())
+      return InvalidArgument("no node makes an output that could follow from '{}'", result_.tensor);
+    outputs_ = outputs;
+    if (std::find(captured.begin(), captured.end(), result_.tensor) == captured.end() &&
+        !value->is_input)
+      captured.push_back(result_.tensor);
     LoadOptions exact = options_.common.load;
     exact.optimization = Optimization::kDisabled;
     TENONNX_ASSIGN_OR_RETURN(whole_,
@@ -98,36 +107,42 @@ class Injector {
       TENONNX_ASSIGN_OR_RETURN(const Tensor wrong, with_error(y, error_, result_.tensor, dose.dose,
                                                               options_.common.seed + n));
       TENONNX_ASSIGN_OR_RETURN(const TensorError size, compare_tensors(y, wrong));
-      dose.relative_l2 = std::max(dose.relative_l2, size.relative_l2.value_or(0));
+      // What the error turns into Inf or NaN has no finite size.
+      dose.relative_l2 =
+          std::max(dose.relative_l2, size.broken > 0 ? INFINITY : size.relative_l2.value_or(0));
       TensorMap fed = input.tensors;
       fed.insert_or_assign(result_.tensor, wrong);
       TENONNX_ASSIGN_OR_RETURN(const TensorMap got, rest_->run(inputs_of(*rest_, fed)));
       TENONNX_RETURN_IF_ERROR(add_outputs(right, got, dose));
       if (!result_.has_task) continue;
+      if (n == 0) dose.reference_top_score = expected.empty() ? 0 : expected.front().score;
       auto detected = decode_detections(setup_.contract, got, input.width, input.height, kAll);
       if (!detected.ok()) {  // Inf or NaN among them
         dose.moves_task = true;
-        result_.notes.push_back(fmt::format("dose {}: {}", dose.dose, detected.status().message()));
+        // Once for each dose, not for each image.
+        const std::string note = fmt::format("dose {}: ", dose.dose);
+        if (std::none_of(result_.notes.begin(), result_.notes.end(),
+                         [&](const std::string& one) { return one.starts_with(note); }))
+          result_.notes.push_back(
+              fmt::format("{}{} ('{}')", note, detected.status().message(), input.name));
         continue;
       }
       dose.task.add_image(input.name, expected, *detected);
-      if (n == 0) {
-        dose.top_score = detected->empty() ? 0 : detected->front().score;
-        dose.reference_top_score = expected.empty() ? 0 : expected.front().score;
-      }
+      if (n == 0) dose.top_score = detected->empty() ? 0 : detected->front().score;
     }
     return {};
   }
 
   Status add_outputs(const TensorMap& right, const TensorMap& got, InjectedDose& dose) const {
-    for (const TensorInfo& info : setup_.reference.outputs()) {
+    for (const std::string& name : outputs_) {
       TENONNX_ASSIGN_OR_RETURN(const TensorError error,
-                               compare_tensors(right.at(info.name), got.at(info.name)));
-      if (!error.relative_l2) continue;
+                               compare_tensors(right.at(name), got.at(name)));
+      if (!error.relative_l2 && error.broken == 0) continue;
       auto found = std::find_if(dose.outputs.begin(), dose.outputs.end(),
-                                [&](const auto& o) { return o.first == info.name; });
-      if (found == dose.outputs.end()) found = dose.outputs.insert(found, {info.name, 0});
-      found->second = std::max(found->second, *error.relative_l2);
+                                [&](const auto& o) { return o.first == name; });
+      if (found == dose.outputs.end()) found = dose.outputs.insert(found, {name, 0});
+      found->second =
+          std::max(found->second, error.broken > 0 ? INFINITY : error.relative_l2.value_or(0));
     }
     return {};
   }
@@ -137,6 +152,7 @@ class Injector {
   CompareSetup& setup_;
   InjectResult& result_;
   std::unique_ptr<LoadedGraph> whole_, rest_;
+  std::vector<std::string> outputs_;  // that may follow from the tensor
 };
 
 }  // namespace

@@ -6,43 +6,25 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "base/status.h"
 #include "model/extract.h"
 #include "model/tensor_proto.h"
+#include "numerics/rename.h"
 
 namespace tenonnx {
 namespace {
 
 constexpr std::string_view kOurs = "reference/", kGone = "candidate/";
 
-using Names = std::unordered_map<std::string, std::string>;
-
-void rename_in(onnx::GraphProto& graph, const Names& names, bool outer);
-
-// Tensors by `names`; in bodies those that they capture.
-void rename_node(onnx::NodeProto& node, const Names& names) {
-  const auto apply = [&](std::string& name) {
-    if (const auto found = names.find(name); found != names.end()) name = found->second;
-  };
-  for (std::string& name : *node.mutable_input()) apply(name);
-  for (std::string& name : *node.mutable_output()) apply(name);
-  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-    if (attribute.has_g()) rename_in(*attribute.mutable_g(), names, false);
-    for (onnx::GraphProto& body : *attribute.mutable_graphs()) rename_in(body, names, false);
-  }
-}
-
-// A body's own names stay: Model::load has made them different from those outside.
-void rename_in(onnx::GraphProto& graph, const Names& names, bool outer) {
+// Everything of a main graph but its inputs.
+void rename_graph(onnx::GraphProto& graph, const TensorNames& names) {
   for (onnx::NodeProto& node : *graph.mutable_node()) rename_node(node, names);
   const auto apply = [&](auto& with_name) {
     if (const auto found = names.find(with_name.name()); found != names.end())
       with_name.set_name(found->second);
   };
   for (auto& output : *graph.mutable_output()) apply(output);
-  if (!outer) return;
   for (auto& initializer : *graph.mutable_initializer()) apply(initializer);
   for (auto& info : *graph.mutable_value_info()) apply(info);
 }
@@ -85,7 +67,7 @@ Result<KeptGraphs> KeptGraphs::make(const CompareSetup& setup, const ErrorTable&
   out.setup_ = &setup;
   if (!setup.two_models) return out;
   TENONNX_RETURN_IF_ERROR(check_opsets(setup.reference, setup.other));
-  Names names;
+  TensorNames names;
   for (const TensorErrors& one : table.tensors) {
     if (one.plan.state != TensorState::kCompared || !one.plan.perm.empty()) continue;
     names[one.plan.tensor.name] = one.plan.candidate;
@@ -98,7 +80,7 @@ Result<KeptGraphs> KeptGraphs::make(const CompareSetup& setup, const ErrorTable&
   }
   out.renamed_ = setup.reference.clone();
   onnx::ModelProto& proto = out.renamed_->mutable_proto();
-  rename_in(*proto.mutable_graph(), names, true);
+  rename_graph(*proto.mutable_graph(), names);
   // Weights of the reference lie in its own files.
   for (onnx::TensorProto& tensor : *proto.mutable_graph()->mutable_initializer()) {
     if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;

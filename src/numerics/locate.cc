@@ -14,8 +14,8 @@
 #include "flow/compare_journal.h"
 #include "flow/deploy.h"
 #include "model/extract.h"
-#include "numerics/block_name.h"
 #include "numerics/cross_split.h"
+#include "numerics/locate_findings.h"
 #include "numerics/minimal_case.h"
 #include "numerics/node_sets.h"
 #include "numerics/suspects.h"
@@ -38,7 +38,7 @@ class Locator {
     TENONNX_RETURN_IF_ERROR(judge_whole());
     if (!ref_recorded_ && !on_recorded_) TENONNX_RETURN_IF_ERROR(try_sides());
     explain_contract();
-    say_what_was_found();
+    say_what_was_found(result_, {stands_out_, ref_recorded_ || on_recorded_, &theirs_});
     if (result_.verdict == Verdict::kFail) TENONNX_RETURN_IF_ERROR(write_files());
     return std::move(result_);
   }
@@ -91,6 +91,16 @@ class Locator {
     // Before anything long: what would be refused at the end.
     if (!options_.minimal.empty())
       TENONNX_RETURN_IF_ERROR(check_minimal_directory(options_.minimal));
+    if (!options_.node_list.empty()) {
+      const std::filesystem::path parent = options_.node_list.parent_path();
+      std::error_code error;
+      if (!parent.empty() && !std::filesystem::is_directory(parent, error))
+        return NotFound("--keep '{}': the directory '{}' does not exist",
+                        options_.node_list.string(), parent.string());
+      if (std::filesystem::is_directory(options_.node_list, error))
+        return InvalidArgument("--keep '{}' is a directory; give a file",
+                               options_.node_list.string());
+    }
     if (!options_.cut.empty()) {
       TENONNX_ASSIGN_OR_RETURN(named_, parse_cut(options_.cut));
       for (std::string& name : named_) {
@@ -172,16 +182,18 @@ class Locator {
       if (!figures || figures->storage.relative_l2 <= 0) continue;
       ++rounded;
       const double error = figures->error.relative_l2.value_or(0);
-      if (on_recorded_ ? figures->error.differing > 0 : error > figures->storage.relative_l2 / 16)
-        return false;
+      if (error > figures->storage.relative_l2 / 16) return false;
     }
     return rounded > 0;
   }
 
   // A device that rounds, and gives what does not round.
   bool is_copy() {
-    if (setup_.settings.storage == DType::kFloat32 || result_.tensors == 0 || setup_.two_models ||
-        result_.ref == result_.on || !rounds_nowhere())
+    // What the cpu, a recording or a program stores is not known to be what --storage says.
+    const bool device =
+        result_.on != "cpu" && !result_.on.starts_with("exec:") && !on_recorded_ && !ref_recorded_;
+    if (!device || setup_.settings.storage == DType::kFloat32 || result_.tensors == 0 ||
+        setup_.two_models || result_.ref == result_.on || !rounds_nowhere())
       return false;
     const bool equal = result_.identical == result_.tensors;
     result_.verdict = Verdict::kFail;
@@ -264,9 +276,17 @@ class Locator {
       TENONNX_ASSIGN_OR_RETURN(const auto trial, trials.keep(trials.without(nodes)));
       if (trial) suspect.alone_breaks = !trial->figures.passes;
     }
+    // Of several values that do not fit the first comes first: it may be all that is wrong.
+    const auto first_node = [](const Suspect& one) {
+      return one.culprit >= 0 ? one.culprit : one.candidate_node;
+    };
     std::stable_sort(result_.suspects.begin(), result_.suspects.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.alone_breaks.value_or(false) && !b.alone_breaks.value_or(false);
+                     [&](const Suspect& a, const Suspect& b) {
+                       const bool a_breaks = a.alone_breaks.value_or(false);
+                       const bool b_breaks = b.alone_breaks.value_or(false);
+                       if (a_breaks != b_breaks) return a_breaks;
+                       return a.kind.kind == FaultKind::kRange &&
+                              b.kind.kind == FaultKind::kRange && first_node(a) < first_node(b);
                      });
     return {};
   }
@@ -289,81 +309,10 @@ class Locator {
                               found.status().message());
   }
 
-  void say_what_was_found() {
-    const bool fails =
-        result_.whole ? !result_.whole->figures.passes : result_.accumulated_failing > 0;
-    const bool selects = std::any_of(result_.selections.begin(), result_.selections.end(),
-                                     [](const auto& one) { return one.differs; });
-    if (!fails) {
-      result_.verdict = result_.random_inputs || !result_.has_task || on_recorded_ || ref_recorded_
-                            ? Verdict::kInconclusive
-                            : Verdict::kPass;
-      result_.headline = selects ? "selection differs, values agree; the task does not move"
-                                 : "nothing to locate: the task does not move";
-      if (result_.random_inputs)
-        result_.headline += " on random inputs, which says little: give --images";
-      else if (!result_.has_task)
-        result_.headline += "; the outputs are within their noise floors (no images, no task)";
-      return;
-    }
-    result_.verdict = Verdict::kFail;
-    name_rounding();
-    if (!result_.contract.empty()) {
-      result_.headline = "the two sides are fed otherwise: " + result_.contract.front();
-      return;
-    }
-    if (result_.suspects.empty()) {
-      result_.headline = "the task fails, and no tensor's own error could be measured";
-      return;
-    }
-    const Suspect& first = result_.suspects.front();
-    if (first.kind.kind == FaultKind::kSelection) {
-      result_.headline = fmt::format("selection differs, values agree: {}", first.node);
-    } else if (!stands_out_) {
-      result_.headline =
-          "no node's own error stands out: rounding alone, grown on its way, fails the gate";
-    } else {
-      result_.headline = headline_of(first);
-    }
-    add_limits();
-  }
-
-  // "range at Mul '/mlp/Mul' (SwiGLU, '/mlp') and 3 more"
-  std::string headline_of(const Suspect& first) const {
-    const int node = first.culprit >= 0 ? first.culprit : first.candidate_node;
-    const std::string block = node >= 0 ? to_string(block_name(theirs_, node)) : "";
-    const auto alike =
-        std::count_if(result_.suspects.begin(), result_.suspects.end(), [&](const Suspect& other) {
-          return other.kind.kind == first.kind.kind &&
-                 other.alone_breaks.value_or(true) == first.alone_breaks.value_or(true);
-        });
-    return fmt::format("{} at {}{}{}", to_string(first.kind.kind),
-                       first.culprit_node.empty() ? first.node : first.culprit_node,
-                       block.empty() ? "" : " (" + block + ")",
-                       alike > 1 ? fmt::format(" and {} more like it", alike - 1) : "");
-  }
-
-  void name_rounding() {
-    if (stands_out_) return;
-    for (Suspect& suspect : result_.suspects)
-      if (suspect.kind.kind != FaultKind::kRange)
-        suspect.kind = {FaultKind::kRounding,
-                        "its own error is within its floor: the largest of those that are", 0};
-  }
-
-  void add_limits() {
-    result_.not_shown = {
-        "a large accumulated error at a late tensor contains all that came before it; the own "
-        "error "
-        "does not",
-        "a ratio of maxima says nothing about an accumulator inside of a node",
-        fmt::format("{} at the interface of '{}' says nothing about what it computes in inside",
-                    "float32", result_.on)};
-    if (!result_.has_task)
-      result_.not_shown.push_back("there are no detections: the gate is over the outputs alone");
-  }
-
   Status write_files() {
+    if (!options_.node_list.empty() && !result_.keep)
+      result_.notes.push_back(fmt::format("no set of nodes was found, so '{}' was not written",
+                                          options_.node_list.string()));
     if (!options_.node_list.empty() && result_.keep)
       TENONNX_RETURN_IF_ERROR(write_file_atomic(
           options_.node_list,

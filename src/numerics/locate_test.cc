@@ -98,7 +98,7 @@ TEST_F(Locate, GraphsThatDifferInOnePlace) {
   for (const Case& one : {Case{"epsilon = 0.00001", "epsilon = 0.5", "LayerNormalization 'norm'",
                                FaultKind::kEpsilon, "epsilon"},
                           Case{"[sum] s = Add(l, a)", "[other] q = Mul(a, k) [sum] s = Add(l, q)",
-                               "Add 'sum'", FaultKind::kKernel, "1 Mul more"},
+                               "Add 'sum'", FaultKind::kScale, "1 Mul more"},
                           Case{"y = Softmax <axis = -1>", "y = Softmax <axis = 0>",
                                "Softmax 'softmax'", FaultKind::kLayout, "axis"}}) {
     const LocateResult result = two(one.from, one.to);
@@ -208,6 +208,87 @@ TEST_F(Locate, AnAffinityFileForTheProviderThatHasOne) {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_THAT(text, testing::AllOf(HasSubstr("Mul"), HasSubstr("Div")));
   EXPECT_THAT(describe(*result), HasSubstr("op_affinity"));
+}
+
+// Integers that differ, and NaN on one side alone, are wrong outputs too.
+TEST_F(Locate, OutputsThatAreNoFiniteFloats) {
+  constexpr const char* kInteger = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (uint8[6, 16] y) <float k = {40}> {
+  [scale] m = Mul(x, k)
+  [limit] a = Abs(m)
+  [cast] y = Cast <to = 2>(a)
+})";
+  LocateOptions made = asking(kInteger);
+  made.common.candidate = save("b.onnx", replaced(kInteger, "k = {40}", "k = {20}"));
+  EXPECT_EQ(found(made).verdict, Verdict::kFail);
+  constexpr const char* kRoot = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <float k = {0}> { [sum] m = Add(x, k) [root] y = Sqrt(m) })";
+  made = asking(kRoot);  // NaN of negative numbers
+  made.common.candidate = save("c.onnx", replaced(kRoot, "k = {0}", "k = {5}"));
+  EXPECT_EQ(found(made).verdict, Verdict::kFail);
+}
+
+// Of what no node makes nothing is asked.
+TEST_F(Locate, OutputsThatAreInputsOrConstants) {
+  const std::string graph =
+      replaced(kModel, "(float[6, 16] y)", "(float[6, 16] y, float[6, 16] x, float k)");
+  LocateOptions made = asking(graph);
+  made.common.candidate = save("b.onnx", replaced(graph, "epsilon = 0.00001", "epsilon = 0.5"));
+  const LocateResult result = found(made);
+  EXPECT_EQ(first(result), "LayerNormalization 'norm'") << describe(result);
+}
+
+// A wrong node that the task does not need is named, and is no pass.
+TEST_F(Locate, AFaultThatTheOutputsHide) {
+  constexpr const char* kHidden = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <float k = {2}, float low = {-0.25}, float high = {0.25}> {
+  [scale] m = Mul(x, k)
+  [limit] y = Clip(m, low, high)
+})";
+  LocateOptions made;
+  made.common = options(save("a.onnx", kHidden), {{"x", uniform({6, 16}, 1, 2, 1)}});
+  made.common.candidate = save("b.onnx", replaced(kHidden, "k = {2}", "k = {3}"));
+  const LocateResult result = found(made);
+  EXPECT_EQ(result.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(result.headline, HasSubstr("does not move on these inputs, and yet: scale at Mul"));
+  EXPECT_EQ(first(result), "Mul 'scale'");
+}
+
+TEST_F(Locate, ACaseOfTwoModelsShowsTheFault) {
+  LocateOptions made = asking(kModel);
+  made.common.candidate = save("b.onnx", replaced(kModel, "epsilon = 0.00001", "epsilon = 0.5"));
+  made.minimal = temporary_.path() / "case";
+  found(made);
+  CompareOptions again;
+  again.reference = made.minimal / "reference.onnx";
+  again.candidate = made.minimal / "model.onnx";
+  again.inputs = made.minimal / "inputs.npz";
+  again.cache = "none";
+  EXPECT_EQ(run(again).verdict, Verdict::kFail);
+  std::ifstream file(made.minimal / "README.txt");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(text, HasSubstr("tenonnx compare reference.onnx model.onnx --inputs inputs.npz"));
+}
+
+// Of several values that do not fit the first is named first.
+TEST_F(Locate, TheFirstOfSeveralOverflows) {
+  make_device();
+  LocateOptions made = asking(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <float k = {300}, float q = {0.00001}> {
+  [scale] m = Mul(x, k)
+  [more] n = Mul(m, k)
+  [back] y = Mul(n, q)
+})",
+                              400);
+  made.common.on = "sim:toy16";
+  const LocateResult result = found(made);
+  EXPECT_THAT(result.headline, HasSubstr("range at Mul 'scale'")) << describe(result);
+}
+
+TEST_F(Locate, FilesThatCannotBeWrittenAreRefusedFirst) {
+  LocateOptions made = asking(kModel);
+  made.node_list = temporary_.path() / "nowhere/keep.txt";
+  EXPECT_THAT(locate(made).status().message(), HasSubstr("nowhere' does not exist"));
 }
 
 TEST_F(Locate, TheBudgetIsKept) {

@@ -32,9 +32,12 @@ std::string cross_split_table(const LocateResult& result) {
   if (!result.whole) return "";
   const char* figures = result.has_task ? "top score, scores cosine, boxes matched"
                                         : "largest relative L2 of an output";
-  std::string out = wrapped(fmt::format("\ncross-split: {} ({}) beside {}; {}", result.on,
-                                        "the device", result.ref, figures)) +
-                    "\n";
+  std::string out =
+      wrapped(fmt::format(
+          "\ncross-split: the device is {}{}, the reference {}{}; {}", result.on,
+          result.candidate == result.reference ? "" : " with " + result.candidate, result.ref,
+          result.candidate == result.reference ? "" : " with " + result.reference, figures)) +
+      "\n";
   if (result.has_task)
     out += fmt::format("  reference          {:.4f}\n", result.reference_top_score);
   out += fmt::format("  all on the device  {}\n", trial_text(result, result.whole));
@@ -63,7 +66,8 @@ std::string suspects_text(const LocateResult& result) {
       "\nerrors: {} of {} compared tensors are beyond their floor, {} by an error of their own\n",
       result.accumulated_failing, result.tensors, result.own_failing);
   // What stands out of nothing is no suspect.
-  const std::size_t listed = result.verdict == Verdict::kFail ? result.suspects.size() : 0;
+  const bool any = result.verdict == Verdict::kFail || result.own_failing > 0;
+  const std::size_t listed = any ? result.suspects.size() : 0;
   for (std::size_t i = 0; i < listed; ++i) {
     const Suspect& one = result.suspects[i];
     out += wrapped(fmt::format("  {}. {}{}", i + 1, one.node,
@@ -74,9 +78,9 @@ std::string suspects_text(const LocateResult& result) {
       out += wrapped("     that value is made by " + one.culprit_node) + "\n";
     if (!one.tensor.empty() && !std::isinf(one.ratio))
       out +=
-          wrapped(fmt::format("     own error {} against a floor of {} (ratio {}); accumulated {}",
-                              figure(one.own), figure(one.own_floor), figure(one.ratio),
-                              figure(one.accumulated))) +
+          wrapped(fmt::format(
+              "     own error {} (relative L2) against a floor of {}, ratio {}; accumulated {}",
+              figure(one.own), figure(one.own_floor), figure(one.ratio), figure(one.accumulated))) +
           "\n";
     if (one.alone_breaks)
       out += *one.alone_breaks ? "     alone on the device it breaks the task\n"
@@ -147,7 +151,7 @@ std::string waterfall_text(const LocateResult& result) {
   }
   rows.push_back(
       {"sum", "", fmt::format("{:+.2e}", scores), fmt::format("{:+.2e}", boxes), "", ""});
-  return out + aligned(rows, "  ");
+  return out + aligned(rows, "  ") + "  #: adds to the error, -: takes away from it\n";
 }
 
 Json json_of(const NodeSet& set) {

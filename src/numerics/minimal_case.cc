@@ -5,12 +5,14 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/npy.h"
 #include "base/status.h"
+#include "model/extract.h"
 #include "numerics/decoupled.h"
 #include "numerics/piece.h"
 #include "ort/capture.h"
@@ -19,26 +21,48 @@ namespace tenonnx {
 namespace {
 
 Status may_replace(const std::filesystem::path& directory) {
-  static const std::set<std::string> kOwn = {"model.onnx",   "model.onnx.data", "inputs.npz",
-                                             "expected.npz", "got.npz",         "case.json",
-                                             "README.txt"};
+  static const std::set<std::string> kOwn = {
+      "model.onnx",   "model.onnx.data", "reference.onnx", "reference.onnx.data", "inputs.npz",
+      "expected.npz", "got.npz",         "case.json",      "README.txt"};
   return holds_only(directory, "a minimal case",
                     [](const std::string& relative) { return kOwn.contains(relative); });
 }
 
-std::string readme(const LocateResult& result, const Suspect& suspect) {
-  std::string text = fmt::format(
-      "{} on '{}' does not give what '{}' gives.\n\nmodel.onnx    the node{} alone, with its "
-      "constants\ninputs.npz    what it is fed with: the reference's tensors\nexpected.npz  what "
-      "the "
-      "reference makes of it\ngot.npz       what '{}' made of it\n\nkind: {} ({})\n\nTo see "
-      "it:\n\n  "
-      "tenonnx compare model.onnx --inputs inputs.npz --ref {} --on {}\n\nVersions:\n\n",
-      suspect.node, result.on, result.ref, suspect.culprit >= 0 ? " and the one before it" : "",
-      result.on, to_string(suspect.kind.kind), suspect.kind.text, result.ref, result.on);
+std::string readme(const LocateResult& result, const Suspect& suspect, bool two_models,
+                   bool recorded) {
+  // A recording holds tensors of the whole model, not of a piece.
+  const std::string ref = recorded ? "cpu" : result.ref;
+  std::string text =
+      fmt::format("{} of {} on '{}' does not give what {} on '{}' gives.\n\n", suspect.node,
+                  result.candidate, result.on, two_models ? result.reference : "it", result.ref);
+  text += fmt::format("model.onnx      the node{} alone, with its constants\n",
+                      suspect.culprit >= 0 ? " and the one before it" : "");
+  if (two_models) text += "reference.onnx  the same piece of the reference\n";
+  text += "inputs.npz      what it is fed with: the reference's tensors\n";
+  text += "expected.npz    what the reference makes of it\n";
+  text += fmt::format("got.npz         what '{}' made of it\n\n", result.on);
+  text += fmt::format("kind: {} ({})\n\nTo see it:\n\n", to_string(suspect.kind.kind),
+                      suspect.kind.text);
+  text += fmt::format("  tenonnx compare {}model.onnx --inputs inputs.npz --ref {} --on {}\n\n",
+                      two_models ? "reference.onnx " : "", ref, result.on);
+  text += "Versions:\n\n";
   for (const auto& [name, version] : result.versions)
     text += fmt::format("  {} {}\n", name, version);
   return text;
+}
+
+// The reference's piece under the candidate's names, taking what the candidate's takes.
+Result<Model> reference_piece(const CompareSetup& setup, const FedTensors& fed,
+                              const std::vector<std::string>& inputs, const TensorErrors& at) {
+  ExtractOptions options;
+  std::vector<std::string> ours;
+  const auto add = [&](const std::string& theirs, const std::string& own) {
+    if (theirs != own) options.renames.emplace(own, theirs);
+    return own;
+  };
+  for (const std::string& name : inputs)
+    ours.push_back(add(name, fed.contains(name) ? fed.at(name) : name));
+  return extract(setup.reference, ours, {add(at.plan.candidate, at.plan.tensor.name)}, options);
 }
 
 }  // namespace
@@ -71,6 +95,22 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
     piece = make_piece(index, {nodes.begin(), nodes.end()}, piece.label);
     piece.outputs = {at->plan.candidate};
   }
+  std::optional<Model> other;
+  if (setup.two_models) {
+    // The reference's piece may take more than the candidate's, or less: both take all.
+    std::set<std::string> ours;
+    for (const auto& [theirs, own] : fed) ours.insert(own);
+    const GraphIndex reference_index(setup.reference.proto().graph());
+    for (const std::string& name :
+         piece_between(reference_index, at->plan.tensor.name, ours).inputs) {
+      const auto known = std::find_if(fed.begin(), fed.end(),
+                                      [&](const auto& pair) { return pair.second == name; });
+      const std::string theirs = known == fed.end() ? name : known->first;
+      if (std::find(piece.inputs.begin(), piece.inputs.end(), theirs) == piece.inputs.end())
+        piece.inputs.push_back(theirs);
+    }
+    TENONNX_ASSIGN_OR_RETURN(other, reference_piece(setup, fed, piece.inputs, *at));
+  }
   TENONNX_ASSIGN_OR_RETURN(const Model model, cut_out(setup.candidate(), piece));
 
   std::size_t position = 0;
@@ -93,6 +133,7 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
   TENONNX_ASSIGN_OR_RETURN(StagedDirectory staged,
                            StagedDirectory::create(directory, true, may_replace));
   TENONNX_RETURN_IF_ERROR(model.save(staged.path() / "model.onnx"));
+  if (other) TENONNX_RETURN_IF_ERROR(other->save(staged.path() / "reference.onnx"));
   TENONNX_RETURN_IF_ERROR(write_npz(staged.path() / "inputs.npz", inputs));
   TENONNX_RETURN_IF_ERROR(write_npz(staged.path() / "expected.npz",
                                     {{at->plan.candidate, taken.at(at->plan.tensor.name)}}));
@@ -112,8 +153,10 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
                                            {"source_sha256", result.candidate_sha256},
                                            {"input", setup.inputs.description()},
                                            {"versions", std::move(versions)}}));
+  TENONNX_ASSIGN_OR_RETURN(const auto recorded, setup.ref->recorded_tensors(setup.source));
   TENONNX_RETURN_IF_ERROR(
-      write_file_atomic(staged.path() / "README.txt", readme(result, *suspect)));
+      write_file_atomic(staged.path() / "README.txt",
+                        readme(result, *suspect, setup.two_models, recorded.has_value())));
   return staged.publish();
 }
 

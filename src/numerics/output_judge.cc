@@ -2,13 +2,15 @@
 // Copyright The tenonnx authors
 #include "numerics/output_judge.h"
 
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/status.h"
 #include "flow/noise_path.h"
-#include "metrics/noise_floor.h"
 #include "metrics/tensor_error.h"
+#include "model/graph.h"
 #include "ort/capture.h"
 #include "pipeline/decode.h"
 
@@ -33,7 +35,13 @@ Result<OutputJudge> OutputJudge::make(const CompareSetup& setup, const LoadOptio
   LoadOptions exact = load;
   exact.optimization = Optimization::kDisabled;
   std::vector<std::string> names;
-  for (const TensorInfo& info : setup.reference.outputs()) names.push_back(info.name);
+  // An input or a constant that is given out is nobody's error.
+  const GraphIndex index(setup.reference.proto().graph());
+  for (const TensorInfo& info : setup.reference.outputs())
+    if (const Value* value = index.find(info.name); value != nullptr && value->producer >= 0)
+      names.push_back(info.name);
+  if (names.empty())
+    return InvalidArgument("no node makes an output of the model: there is nothing to locate");
   TENONNX_ASSIGN_OR_RETURN(const auto graph,
                            load_with_outputs(*setup.ref, setup.reference, names, exact));
   out.has_task_ = setup.contract_is_declared && !setup.inputs.is_random();
@@ -74,8 +82,9 @@ Result<OutputJudge> OutputJudge::make(const CompareSetup& setup, const LoadOptio
       for (const auto& [name, tensor] : made) {
         TENONNX_ASSIGN_OR_RETURN(const TensorError error,
                                  compare_tensors(out.references_[n].at(name), tensor));
-        double& limit = out.floors_[n][name];
-        limit = std::max(limit, error.relative_l2.value_or(0));
+        Floor& limit = out.floors_[n][name];
+        limit.relative_l2 = std::max(limit.relative_l2, error.relative_l2.value_or(0));
+        limit.differing = std::max(limit.differing, error.differing);
       }
     }
   }
@@ -114,16 +123,34 @@ Status OutputJudge::judge_tensors(std::size_t position, const TensorMap& outputs
       figures.scores_error = figures.boxes_error = 1;
       continue;
     }
-    const double allowed =
-        floors_[position].contains(name) ? factor_ * floors_[position].at(name) : 0;
-    const double value = error->broken > 0 ? INFINITY : error->relative_l2.value_or(0);
-    figures.scores_error = std::max(figures.scores_error, std::min(value, 1e30));
+    const Floor floor = floors_[position].contains(name) ? floors_[position].at(name) : Floor();
+    const auto fail = [&](const std::string& why, double size) {
+      figures.passes = false;
+      figures.failed.push_back(fmt::format("'{}': {}", name, why));
+      figures.scores_error = std::max(figures.scores_error, size);
+      figures.boxes_error = figures.scores_error;
+    };
+    if (error->broken + error->masked_changed > 0) {
+      fail(fmt::format("{} of {} elements are Inf or NaN on one side alone",
+                       error->broken + error->masked_changed, error->count),
+           1);
+      continue;
+    }
+    if (!error->cosine) {  // integers, or nothing that is finite
+      const double limit = factor_ * static_cast<double>(floor.differing);
+      if (static_cast<double>(error->differing) > limit)
+        fail(fmt::format("{} of {} elements differ, where rounding explains {:g}", error->differing,
+                         error->count, limit),
+             static_cast<double>(error->differing) / static_cast<double>(error->count));
+      continue;
+    }
+    const double value = std::min(error->relative_l2.value_or(0), 1e30);
+    if (value > factor_ * floor.relative_l2) {
+      fail(fmt::format("relative L2 {:.3g} > {:.3g}", value, factor_ * floor.relative_l2), value);
+      continue;
+    }
+    figures.scores_error = std::max(figures.scores_error, value);
     figures.boxes_error = figures.scores_error;
-    const bool integers = !error->cosine && error->count > 0 && error->broken == 0;
-    if (integers || value <= allowed) continue;  // labels follow from what is judged
-    figures.passes = false;
-    figures.failed.push_back(
-        fmt::format("'{}': relative L2 {:.3g} > {:.3g}", name, value, allowed));
   }
   return {};
 }

@@ -59,8 +59,12 @@ class OutputJudge {
   std::vector<ReferenceInput> inputs_;
   std::vector<TensorMap> references_;
   std::vector<std::vector<Detection>> expected_;
-  // By output: what is allowed of relative L2.
-  std::vector<std::map<std::string, double>> floors_;
+  // By output, without a task: what another right computation differs by.
+  struct Floor {
+    double relative_l2 = 0;
+    std::int64_t differing = 0;  // of integers: elements
+  };
+  std::vector<std::map<std::string, Floor>> floors_;
 };
 
 }  // namespace tenonnx

@@ -100,6 +100,17 @@ class Ranker {
       suspect.kind = {
           FaultKind::kSelection,
           fmt::format("from the reference's scores it chooses otherwise: {}", to_string(own)), 1};
+      if (suspect.candidate_node >= 0 && setup_.two_models) {
+        const auto ours =
+            cut_out(setup_.reference, piece_between(ours_, one.selection.indices, shared_));
+        const onnx::NodeProto& there = theirs_.graph().node(suspect.candidate_node);
+        const auto theirs =
+            cut_out(setup_.other,
+                    piece_between(theirs_, there.output(there.output_size() - 1), shared_there_));
+        if (ours.ok() && theirs.ok())
+          if (const std::string text = graph_difference(*ours, *theirs).text; !text.empty())
+            suspect.kind.text = text + "; " + suspect.kind.text;
+      }
       if (suspect.candidate_node >= 0) out.failing.push_back(suspect.candidate_node);
       out.suspects.push_back(std::move(suspect));
     }

@@ -86,9 +86,9 @@ Trials::Trials(const CompareSetup& setup, const KeptGraphs& graphs, const Output
     nodes_.insert(segment.nodes.begin(), segment.nodes.end());
   order_.resize(judge.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  for (const TensorInfo& info : setup.reference.outputs()) {
-    const auto renamed = setup.names.renamed.find(info.name);
-    output_names_[renamed == setup.names.renamed.end() ? info.name : renamed->second] = info.name;
+  for (const auto& [name, tensor] : judge.reference(0)) {
+    const auto renamed = setup.names.renamed.find(name);
+    output_names_[renamed == setup.names.renamed.end() ? name : renamed->second] = name;
   }
 }
 
