@@ -6,7 +6,8 @@
        documents.py check ROOT    exits with 1 where the page differs from what `write` gives
        documents.py self          what `check` and the table are good for
 
-docs/located_faults.json is what tenonnx_planted_faults writes with --json.
+docs/located_faults.json is what tenonnx_planted_faults writes with --json; "remark" is added by hand where there is
+something to say of a run.
 """
 import collections
 import contextlib
@@ -51,6 +52,8 @@ def figures(report):
         f"{report['date']}, seed {report['seed']}. {versions}. Node among the first {report['named']}: "
         f"{share(nodes, len(cases))}; kind: {share(kinds, len(cases))}; alarms: {share(len(alarms), len(healthy))} "
         f"healthy ones. A case takes {seconds[len(seconds) // 2]:.0f} s (median), {seconds[-1]:.0f} s at most.", 115)
+    if report.get("remark"):
+        lines += ["", *textwrap.wrap(report["remark"], 115)]
     order = [g["kind"] for g in report["groups"]]
     for title, key, by in (("kind", "kind", order), ("model", "model", None), ("the fault is in", "where", None),
                            ("device", "device", None)):
