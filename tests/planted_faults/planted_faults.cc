@@ -122,7 +122,7 @@ class Program {
     if (n < 100)
       fmt::print(
           "required of so few: what a finder of 98 % and 95 % falls short of in less than one run "
-          "of a hundred; of 100 and more 95 % and 90 %\n");
+          "of fifty; of 100 and more 95 % and 90 %\n");
     return report_.nodes() >= required_nodes(n) && report_.kinds() >= required_kinds(n) &&
            report_.alarms() == 0;
   }
