@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "model/graph.h"
 #include "numerics/fault_kind.h"
+#include "passes/edit.h"
 
 namespace tenonnx {
 namespace {
@@ -50,29 +51,6 @@ class Variants {
     out_.push_back({kind, std::move(text), std::move(model)});
   }
 
-  static onnx::AttributeProto& attribute(onnx::NodeProto& node, const char* name) {
-    for (onnx::AttributeProto& one : *node.mutable_attribute())
-      if (one.name() == name) return one;
-    onnx::AttributeProto& made = *node.add_attribute();
-    made.set_name(name);
-    return made;
-  }
-  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
-    onnx::AttributeProto& one = attribute(node, name);
-    one.set_type(onnx::AttributeProto::INT);
-    one.set_i(value);
-  }
-  static void set(onnx::NodeProto& node, const char* name, float value) {
-    onnx::AttributeProto& one = attribute(node, name);
-    one.set_type(onnx::AttributeProto::FLOAT);
-    one.set_f(value);
-  }
-  static void set(onnx::NodeProto& node, const char* name, const std::string& value) {
-    onnx::AttributeProto& one = attribute(node, name);
-    one.set_type(onnx::AttributeProto::STRING);
-    one.set_s(value);
-  }
-
   // `changed` = op(input, constant) before `node` reads it.
   static void put_before(onnx::GraphProto& graph, onnx::NodeProto& node, int input, const char* op,
                          const std::vector<float>& values, const std::vector<std::int64_t>& shape) {
@@ -100,12 +78,14 @@ class Variants {
   void add_sampling(const onnx::NodeProto& node) {
     const std::int64_t corners = attribute_or(node, "align_corners", std::int64_t{0});
     add(FaultKind::kSampling, fmt::format("align_corners = {} instead of {}", 1 - corners, corners),
-        [&](auto&, onnx::NodeProto& n) { set(n, "align_corners", 1 - corners); });
+        [&](auto&, onnx::NodeProto& n) { set_attribute(n, "align_corners", 1 - corners); });
     const std::string padding = attribute_or(node, "padding_mode", "zeros");
     for (const char* other : {"zeros", "border", "reflection"})
       if (padding != other)
         add(FaultKind::kSampling, fmt::format("padding_mode = {} instead of {}", other, padding),
-            [&](auto&, onnx::NodeProto& n) { set(n, "padding_mode", std::string(other)); });
+            [&](auto&, onnx::NodeProto& n) {
+              set_attribute(n, "padding_mode", std::string_view(other));
+            });
     const bool linear = one_.piece->opset() >= 20;
     const std::string mode = attribute_or(node, "mode", linear ? "linear" : "bilinear");
     const std::vector<std::string> modes =
@@ -114,7 +94,7 @@ class Variants {
     for (const std::string& other : modes)
       if (mode != other)
         add(FaultKind::kSampling, fmt::format("mode = {} instead of {}", other, mode),
-            [&](auto&, onnx::NodeProto& n) { set(n, "mode", other); });
+            [&](auto&, onnx::NodeProto& n) { set_attribute(n, "mode", other); });
     const Shape data = shape_of(node.input(0));
     const Shape grid = shape_of(node.input(1));
     if (data.size() != 4 || grid.size() != 4) return;
@@ -140,7 +120,7 @@ class Variants {
           made.add_input(n.input(1));
           made.add_input("variant/order");
           made.add_output("variant/changed");
-          set(made, "axis", std::int64_t{3});
+          set_attribute(made, "axis", std::int64_t{3});
           n.set_input(1, "variant/changed");
         });
   }
@@ -152,18 +132,20 @@ class Variants {
         add(FaultKind::kSampling,
             fmt::format("coordinate_transformation_mode = {} instead of {}", other, mode),
             [&](auto&, onnx::NodeProto& n) {
-              set(n, "coordinate_transformation_mode", std::string(other));
+              set_attribute(n, "coordinate_transformation_mode", std::string_view(other));
             });
     const std::string nearest = attribute_or(node, "nearest_mode", "round_prefer_floor");
     for (const char* other : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
       if (nearest != other)
         add(FaultKind::kSampling, fmt::format("nearest_mode = {} instead of {}", other, nearest),
-            [&](auto&, onnx::NodeProto& n) { set(n, "nearest_mode", std::string(other)); });
+            [&](auto&, onnx::NodeProto& n) {
+              set_attribute(n, "nearest_mode", std::string_view(other));
+            });
     for (const char* other : {"nearest", "linear", "cubic"})
       if (attribute_or(node, "mode", "nearest") != other)
         add(FaultKind::kSampling,
             fmt::format("mode = {} instead of {}", other, attribute_or(node, "mode", "nearest")),
-            [&](auto&, onnx::NodeProto& n) { set(n, "mode", std::string(other)); });
+            [&](auto&, onnx::NodeProto& n) { set_attribute(n, "mode", std::string_view(other)); });
   }
 
   void add_axes(const onnx::NodeProto& node) {
@@ -172,7 +154,7 @@ class Variants {
     for (std::int64_t other = 0; other < rank; ++other)
       if (other != (axis < 0 ? axis + rank : axis))
         add(FaultKind::kLayout, fmt::format("axis = {} instead of {}", other, axis),
-            [&](auto&, onnx::NodeProto& n) { set(n, "axis", other); });
+            [&](auto&, onnx::NodeProto& n) { set_attribute(n, "axis", other); });
   }
 
   void add_epsilons(const onnx::NodeProto& node) {
@@ -181,7 +163,7 @@ class Variants {
          {0.F, 1e-12F, 1e-8F, 1e-7F, 1e-6F, 1e-5F, 1e-4F, 1e-3F, 1e-2F, 0.1F, 1.F})
       if (other != epsilon)
         add(FaultKind::kEpsilon, fmt::format("epsilon = {:g} instead of {:g}", other, epsilon),
-            [&](auto&, onnx::NodeProto& n) { set(n, "epsilon", other); });
+            [&](auto&, onnx::NodeProto& n) { set_attribute(n, "epsilon", other); });
   }
 
   // Indices that went through a type of few digits.
@@ -199,7 +181,7 @@ class Variants {
               cast.add_input(name);
               name = fmt::format("variant/cast_{}", to);
               cast.add_output(name);
-              set(cast, "to", to);
+              set_attribute(cast, "to", to);
             }
             n.set_input(1, name);
           });

@@ -156,6 +156,8 @@ class Locator {
       result_.own_failing += one.own_fails() ? 1 : 0;
       result_.accumulated_failing += one.accumulated_fails() ? 1 : 0;
     }
+    if (!table_.output_order.empty())
+      result_.notes.push_back("the outputs stand in another order: " + table_.output_order);
     if (!table_.own_missing.empty())
       result_.notes.push_back("own errors were not measured: " + table_.own_missing);
     for (const SelectionError& one : table_.selections) {

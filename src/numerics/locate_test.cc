@@ -238,6 +238,15 @@ TEST_F(Locate, OutputsThatAreInputsOrConstants) {
   EXPECT_EQ(first(result), "LayerNormalization 'norm'") << describe(result);
 }
 
+TEST_F(Locate, AnotherOrderOfTheOutputs) {
+  const std::string graph =
+      replaced(kModel, "(float[6, 16] y)", "(float[6, 16] y, float[6, 16] s)");
+  LocateOptions made = asking(graph);
+  made.common.candidate =
+      save("b.onnx", replaced(kModel, "(float[6, 16] y)", "(float[6, 16] s, float[6, 16] y)"));
+  EXPECT_THAT(describe(found(made)), HasSubstr("the outputs stand in another order"));
+}
+
 // A wrong node that the task does not need is named, and is no pass.
 TEST_F(Locate, AFaultThatTheOutputsHide) {
   constexpr const char* kHidden = R"(<ir_version: 8, opset_import: ["" : 17]>

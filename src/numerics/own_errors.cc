@@ -44,6 +44,7 @@ class Measurer {
 
     TENONNX_ASSIGN_OR_RETURN(ComparedTensors accumulated, run_accumulated());
     ErrorTable table;
+    table.output_order = plan_.output_order;
     table.windows = accumulated.windows;
     table.recalled = accumulated.recalled;
     for (std::size_t i = 0; i < plan_.tensors.size(); ++i)

@@ -36,7 +36,8 @@ struct SelectionError {
 struct ErrorTable {
   std::vector<TensorErrors> tensors;  // topological order of the reference
   std::vector<SelectionError> selections;
-  std::string own_missing;  // why there are no own errors; empty where there are
+  std::string own_missing;   // why there are no own errors; empty where there are
+  std::string output_order;  // how the outputs stand in another order; empty where they do not
   std::size_t windows = 0, recalled = 0;
   std::size_t with_own() const;
   // Compared tensors whose every element is the reference's, of how many.
