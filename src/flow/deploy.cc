@@ -73,7 +73,8 @@ Status check_roles(const Device& target) {
     const std::string where =
         fmt::format("target '{}' ({}): role '{}'", target.name, target.file.string(), role);
     // A library that is not installed: its executor says how to get it.
-    if (code == StatusCode::kNotFound) return made.status().at(where);
+    if (code == StatusCode::kNotFound && address.starts_with("qnn:"))
+      return made.status().at(where);
     if (!exists)
       return made.status().at(fmt::format(
           "target '{}' ({}): role '{}' names the executor '{}', which does not exist (there are "
