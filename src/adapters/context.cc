@@ -12,18 +12,13 @@
 #include "adapters/qnn.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "model/graph.h"
 
 namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kProvider = "provider:", kQnn = "qnn:";
-
-const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_view name) {
-  for (const onnx::AttributeProto& one : node.attribute())
-    if (one.name() == name) return &one;
-  return nullptr;
-}
 
 bool is_context(const onnx::NodeProto& node) {
   return node.op_type() == "EPContext" && node.domain() == "com.microsoft";
@@ -32,10 +27,10 @@ bool is_context(const onnx::NodeProto& node) {
 Status check_context(const onnx::NodeProto& node, const fs::path& directory) {
   // A node that shares the binary of another one holds none. Source: EPContext of com.microsoft,
   // attribute main_context (default 1), embed_mode (default 1: the binary itself).
-  const auto* main = attribute(node, "main_context");
+  const auto* main = find_attribute(node, "main_context");
   if (main != nullptr && main->i() == 0) return {};
-  const auto* embed = attribute(node, "embed_mode");
-  const auto* content = attribute(node, "ep_cache_context");
+  const auto* embed = find_attribute(node, "embed_mode");
+  const auto* content = find_attribute(node, "ep_cache_context");
   if (content == nullptr || content->s().empty())
     return DataLoss(
         "the compiled partition '{}' (EPContext) is without its binary: a runtime would leave it "

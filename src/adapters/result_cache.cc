@@ -3,10 +3,10 @@
 #include "adapters/result_cache.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
 #include <utility>
 
+#include "base/cache_directory.h"
 #include "base/files.h"
 #include "base/npy.h"
 #include "base/status.h"
@@ -87,12 +87,6 @@ void ResultCache::keep(const std::string& key, std::span<const TensorInfo> infos
   drop_oldest(directory_, limit_);
 }
 
-fs::path ResultCache::default_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return fs::path(cache) / "tenonnx" / "results";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home != '/') return {};
-  return fs::path(home) / ".cache" / "tenonnx" / "results";
-}
+fs::path ResultCache::default_directory() { return cache_directory("results"); }
 
 }  // namespace tenonnx

@@ -16,6 +16,14 @@
 
 namespace tenonnx {
 
+// A graph that may answer from a cache instead of running.
+class Recalls {
+ public:
+  virtual ~Recalls() = default;
+  // Whether run() would answer these inputs, in the order of the graph's, without computing.
+  virtual bool recalls(std::span<const Tensor> inputs) const = 0;
+};
+
 class ResultCache {
  public:
   // `directory` may be empty: nothing is kept then. `subject` is all but the inputs: graph,

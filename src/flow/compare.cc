@@ -83,12 +83,13 @@ class Comparer {
     request.tensors = options_.tensors;
     request.names = setup_.two_models ? &setup_.names : nullptr;
     request.names_file = result_.names.empty() ? "" : fmt::format("'{}'", result_.names);
-    TENONNX_RETURN_IF_ERROR(
-        add_recorded(*setup_.ref, setup_.source, "--ref", ref_recorded_, request));
-    bool on_recorded = false;
-    TENONNX_RETURN_IF_ERROR(add_recorded(*setup_.on,
-                                         setup_.two_models ? setup_.other : setup_.source, "--on",
-                                         on_recorded, request));
+    const auto of_ref = add_recorded(*setup_.ref, setup_.source, request);
+    if (!of_ref.ok()) return of_ref.status().at("--ref");
+    ref_recorded_ = *of_ref;
+    const auto of_on =
+        add_recorded(*setup_.on, setup_.two_models ? setup_.other : setup_.source, request);
+    if (!of_on.ok()) return of_on.status().at("--on");
+    const bool on_recorded = *of_on;
     TENONNX_RETURN_IF_ERROR(choose_cut(request, on_recorded));
     // Under which names there is more, where a recording lacks what is asked for.
     std::string recorded = what_is_recorded(*setup_.ref, setup_.source);
@@ -138,19 +139,6 @@ class Comparer {
     if (cut.empty() || on_recorded) return {};
     whole_on_ = std::move(setup_.on);
     setup_.on = std::make_unique<PartsExecutor>(*whole_on_, theirs);
-    return {};
-  }
-
-  static Status add_recorded(const Executor& executor, const Model& model, std::string_view option,
-                             bool& is_recorded, PlanRequest& request) {
-    const auto recorded = executor.recorded_tensors(model);
-    if (!recorded.ok()) return recorded.status().at(option);
-    is_recorded = recorded->has_value();
-    if (!is_recorded) return {};
-    std::set<std::string> names((*recorded)->begin(), (*recorded)->end());
-    if (request.recorded)
-      std::erase_if(names, [&](const auto& name) { return !request.recorded->contains(name); });
-    request.recorded = std::move(names);
     return {};
   }
 
@@ -212,12 +200,7 @@ class Comparer {
                  "candidate's rows"
                : plan_.missing_indices[i],
            {}});
-    result_.versions.emplace_back("tenonnx", version());
-    for (const Executor* executor : {setup_.ref.get(), setup_.on.get()})
-      for (const auto& entry : executor->versions())
-        if (std::find(result_.versions.begin(), result_.versions.end(), entry) ==
-            result_.versions.end())
-          result_.versions.push_back(entry);
+    result_.versions = versions_of(setup_);
   }
 
   Status add_checks() {

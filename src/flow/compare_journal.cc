@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <system_error>
 #include <vector>
 
+#include "base/cache_directory.h"
 #include "base/files.h"
 #include "base/status.h"
 
@@ -66,13 +66,7 @@ void prune(const fs::path& directory) {
 
 }  // namespace
 
-fs::path CompareJournal::default_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return fs::path(cache) / "tenonnx" / "compare";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home != '/') return {};
-  return fs::path(home) / ".cache" / "tenonnx" / "compare";
-}
+fs::path CompareJournal::default_directory() { return cache_directory("compare"); }
 
 Result<CompareJournal> CompareJournal::open(const fs::path& directory, std::string_view key,
                                             bool resume) {

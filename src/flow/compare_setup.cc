@@ -237,6 +237,25 @@ Result<CompareSetup> set_up_comparison(const CompareOptions& options) {
   return setup;
 }
 
+std::vector<std::pair<std::string, std::string>> versions_of(const CompareSetup& setup) {
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("tenonnx", version());
+  for (const Executor* executor : {setup.ref.get(), setup.on.get()})
+    for (auto& entry : executor->versions())
+      if (std::find(out.begin(), out.end(), entry) == out.end()) out.push_back(std::move(entry));
+  return out;
+}
+
+Result<bool> add_recorded(const Executor& executor, const Model& model, PlanRequest& request) {
+  TENONNX_ASSIGN_OR_RETURN(const auto recorded, executor.recorded_tensors(model));
+  if (!recorded) return false;
+  std::set<std::string> names(recorded->begin(), recorded->end());
+  if (request.recorded)
+    std::erase_if(names, [&](const auto& name) { return !request.recorded->contains(name); });
+  request.recorded = std::move(names);
+  return true;
+}
+
 Result<std::string> comparison_key(const CompareOptions& options, const CompareSetup& setup,
                                    std::string_view command) {
   std::string text = fmt::format("tenonnx {} {}\n", version(), command);

@@ -41,6 +41,12 @@ struct CompareSetup {
 // progress of the options reports: load, prepare.
 Result<CompareSetup> set_up_comparison(const CompareOptions& options);
 
+// tenonnx, and what the executors say of what is below them; each entry once.
+std::vector<std::pair<std::string, std::string>> versions_of(const CompareSetup& setup);
+
+// Whether the executor holds recordings of `model`; the plan is then of what they hold.
+Result<bool> add_recorded(const Executor& executor, const Model& model, PlanRequest& request);
+
 // All that the figures of `command` depend on, as text: models, executors and their versions,
 // options, names, contract, inputs. The key of a journal. Loads every input.
 Result<std::string> comparison_key(const CompareOptions& options, const CompareSetup& setup,

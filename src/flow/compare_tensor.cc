@@ -17,12 +17,6 @@ namespace {
 // Kinds are looked for in tensors of up to this many elements: outputs and heads, not feature maps.
 constexpr std::int64_t kMostMixed = 1 << 22;
 
-double largest_of(DType storage) {
-  if (storage == DType::kFloat16) return 65504;
-  if (storage == DType::kBFloat16) return 0x1.FEp127;
-  return std::numeric_limits<float>::max();
-}
-
 std::string spell(DType storage) { return std::string(to_string(storage)); }
 
 Status add_slices(TensorComparison& tensor, const Tensor& reference, const Tensor& candidate) {
@@ -266,6 +260,12 @@ Status add_floor(TensorComparison& tensor, const Tensor& reference, const Tensor
     if (part.max_abs >= slice.floor.max_abs) slice.floor.origin = origin;
   }
   return {};
+}
+
+double largest_of(DType storage) {
+  if (storage == DType::kFloat16) return 65504;
+  if (storage == DType::kBFloat16) return 0x1.FEp127;
+  return std::numeric_limits<float>::max();
 }
 
 bool is_floor_itself(const TensorComparison& tensor) {

@@ -74,6 +74,9 @@ struct CompareSettings {
   int softmax_axis = -1;
 };
 
+// The largest finite number of `storage`: float16, bfloat16, else float32.
+double largest_of(DType storage);
+
 // The error is the noise floor to the last bit, and not 0: the candidate computed what the floor is
 // measured with, and the ratio, 1, is none of two measurements.
 bool is_floor_itself(const TensorComparison& tensor);

@@ -5,7 +5,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "model/extract.h"
 #include "model/graph.h"
 #include "passes/edit.h"
+#include "passes/layout.h"
 
 namespace tenonnx {
 namespace {
@@ -24,10 +24,7 @@ constexpr std::string_view kCpu = "cpu";
 
 // Gives the same bytes another name or shape.
 bool only_renames(const onnx::NodeProto& node) {
-  static constexpr std::array<std::string_view, 5> kViews = {"Identity", "Reshape", "Flatten",
-                                                             "Squeeze", "Unsqueeze"};
-  return normalized_domain(node.domain()).empty() &&
-         std::find(kViews.begin(), kViews.end(), node.op_type()) != kViews.end();
+  return is_op(node, "Identity") || is_reshape_like(node);
 }
 
 bool has_work(const GraphIndex& index, const NodeSegment& segment) {

@@ -73,7 +73,7 @@ Result<NoisePaths> noise_paths(const Model& reference, DType storage) {
 
 std::vector<double> mask_magnitudes(const Model& model, DType storage) {
   if (storage == DType::kFloat32) return {};
-  const double limit = storage == DType::kFloat16 ? 65504 : 0x1.FEp127;
+  const double limit = largest_of(storage);
   std::set<double> masks;
   for_each_tensor(model.proto(), [&](const onnx::TensorProto& proto) {
     if (proto.data_type() != onnx::TensorProto::FLOAT) return;

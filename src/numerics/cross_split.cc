@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/wording.h"
 #include "cut/candidates.h"
+#include "numerics/piece.h"
 
 namespace tenonnx {
 namespace {
@@ -19,24 +20,11 @@ struct Chosen {
   std::set<int> before;
 };
 
-// What the tensors of a cut are made of.
+// What the tensors of a cut are made of, without what follows from constants alone.
 std::set<int> nodes_before(const GraphIndex& index, const std::vector<std::string>& cut,
                            const std::set<int>& computed) {
-  std::set<int> out;
-  std::vector<int> open;
-  const auto need = [&](std::string_view name) {
-    const Value* value = index.find(name);
-    if (value != nullptr && value->producer >= 0 && computed.contains(value->producer) &&
-        out.insert(value->producer).second)
-      open.push_back(value->producer);
-  };
-  for (const std::string& name : cut) need(name);
-  while (!open.empty()) {
-    const int n = open.back();
-    open.pop_back();
-    for (const std::string& name : index.graph().node(n).input()) need(name);
-    for (const std::string_view name : index.captures(n)) need(name);
-  }
+  std::set<int> out = nodes_that_make(index, cut, [](std::string_view) { return false; });
+  std::erase_if(out, [&](int n) { return !computed.contains(n); });
   return out;
 }
 
@@ -167,7 +155,7 @@ std::vector<WaterfallBar> waterfall(const CrossSplits& splits, const Trial& whol
                        double next_boxes) {
     WaterfallBar bar{from, to, scores - next_scores, boxes - next_boxes, "rounding"};
     for (const Suspect& suspect : suspects) {
-      const int node = suspect.culprit >= 0 ? suspect.culprit : suspect.candidate_node;
+      const int node = suspect.place();
       if (node < 0 || before.contains(node) || !until.contains(node)) continue;
       const std::string& op = candidate.graph().node(node).op_type();
       if (suspect.kind.kind == FaultKind::kRounding) continue;

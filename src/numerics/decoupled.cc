@@ -11,6 +11,7 @@
 #include "model/graph.h"
 #include "model/shapes.h"
 #include "model/tensor_proto.h"
+#include "numerics/piece.h"
 #include "numerics/rename.h"
 #include "ort/capture.h"
 
@@ -68,28 +69,6 @@ class DecoupledGraph : public LoadedGraph {
   std::size_t position_ = 0;
 };
 
-// Marks the nodes that the outputs need when every fed tensor is there already.
-std::vector<bool> needed_nodes(const GraphIndex& index, const FedTensors& fed) {
-  std::vector<bool> needed(static_cast<std::size_t>(index.graph().node_size()));
-  std::vector<int> open;
-  const auto need = [&](std::string_view name) {
-    const Value* value = index.find(name);
-    if (value == nullptr || value->producer < 0 || needed[value->producer]) return;
-    needed[value->producer] = true;
-    open.push_back(value->producer);
-  };
-  for (const onnx::ValueInfoProto& output : index.graph().output()) need(output.name());
-  while (!open.empty()) {
-    const int n = open.back();
-    open.pop_back();
-    for (const std::string& name : index.graph().node(n).input())
-      if (!fed.contains(name)) need(name);
-    for (const std::string_view name : index.captures(n))
-      if (!fed.contains(name)) need(name);
-  }
-  return needed;
-}
-
 }  // namespace
 
 ReferenceTensors::ReferenceTensors(const Executor& executor, const Model& model,
@@ -135,15 +114,27 @@ Result<TensorMap> ReferenceTensors::get(const std::set<std::string>& names, std:
   return out;
 }
 
+Result<std::size_t> ReferenceTensors::position_of(const std::string& input) {
+  if (positions_.empty())
+    for (std::size_t n = 0; n < inputs_.size(); ++n) {
+      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput one, inputs_.load(n));
+      positions_.emplace(one.name, n);
+    }
+  const auto found = positions_.find(input);
+  return found == positions_.end() ? 0 : found->second;
+}
+
 Result<Model> decouple(const Model& model, const FedTensors& fed) {
   const GraphIndex index(model.proto().graph());
-  const std::vector<bool> needed = needed_nodes(index, fed);
+  std::vector<std::string> outputs;
+  for (const onnx::ValueInfoProto& output : index.graph().output())
+    outputs.push_back(output.name());
   auto proto = std::make_unique<onnx::ModelProto>(model.proto());
   onnx::GraphProto& graph = *proto->mutable_graph();
   graph.clear_node();
   std::set<std::string> read;
-  for (int n = 0; n < index.graph().node_size(); ++n) {
-    if (!needed[static_cast<std::size_t>(n)]) continue;
+  for (const int n :
+       nodes_that_make(index, outputs, [&](std::string_view name) { return fed.contains(name); })) {
     onnx::NodeProto& node = *graph.add_node();
     node = index.graph().node(n);
     TensorNames names;

@@ -26,6 +26,8 @@ class ReferenceTensors {
                    LoadOptions options);
   // The named tensors of input `position`; graph inputs are among what can be asked for.
   Result<TensorMap> get(const std::set<std::string>& names, std::size_t position);
+  // Of the input of that name; the first one where none has it.
+  Result<std::size_t> position_of(const std::string& input);
 
  private:
   struct Entry {
@@ -41,6 +43,7 @@ class ReferenceTensors {
   const TensorInputs& inputs_;
   LoadOptions options_;
   std::vector<Entry> entries_;
+  std::map<std::string, std::size_t> positions_;  // read once: a name costs a whole image
 };
 
 // What is fed for which tensor of a graph: tensor of the graph -> the reference's name.

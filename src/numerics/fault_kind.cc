@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "flow/compare_tensor.h"
 #include "numerics/fault_bounds.h"
 #include "numerics/values.h"
 #include "ort/capture.h"
@@ -86,7 +87,7 @@ class Classifier {
     std::size_t broken = 0;
     for (std::size_t i = 0; i < got_.size(); ++i)
       broken += std::isfinite(expected_[i]) && !std::isfinite(got_[i]) ? 1 : 0;
-    const double range = range_of(one_.storage);
+    const double range = largest_of(one_.storage);
     double input = 0;
     std::string name;
     for (const auto& [key, tensor] : one_.inputs)

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "model/extract.h"
 #include "model/tensor_proto.h"
+#include "numerics/piece.h"
 #include "numerics/rename.h"
 
 namespace tenonnx {
@@ -43,8 +44,7 @@ Status check_opsets(const Model& a, const Model& b) {
     if (found != theirs.end() && found->second != version)
       return FailedPrecondition(
           "the reference is of opset {} of '{}', the candidate of {}: nodes of both cannot stand "
-          "in "
-          "one graph; bring one to the other's opset (tenonnx rewrite --pass convert_opset)",
+          "in one graph; bring one to the other's opset (tenonnx rewrite --pass convert_opset)",
           version, domain.empty() ? "ai.onnx" : domain, found->second);
   }
   return {};
@@ -68,10 +68,9 @@ Result<KeptGraphs> KeptGraphs::make(const CompareSetup& setup, const ErrorTable&
   if (!setup.two_models) return out;
   TENONNX_RETURN_IF_ERROR(check_opsets(setup.reference, setup.other));
   TensorNames names;
-  for (const TensorErrors& one : table.tensors) {
-    if (one.plan.state != TensorState::kCompared || !one.plan.perm.empty()) continue;
-    names[one.plan.tensor.name] = one.plan.candidate;
-    out.shared_.insert(one.plan.candidate);
+  for (const auto& [theirs, ours] : shared_tensors(table)) {
+    names[ours] = theirs;
+    out.shared_.insert(theirs);
   }
   const GraphIndex index(setup.reference.proto().graph());
   for (const Value& value : index.values()) {
@@ -109,24 +108,10 @@ Result<KeptGraph> KeptGraphs::keep(const std::set<int>& nodes) const {
       wanted.insert(name);
       name = std::string(kGone) + name;
     }
-  std::set<int> pieces;
-  std::vector<int> open;
-  const auto need = [&](std::string_view name) {
-    const Value* value = ours.find(name);
-    if (value != nullptr && value->producer >= 0 && pieces.insert(value->producer).second)
-      open.push_back(value->producer);
-  };
-  for (const std::string& name : wanted) need(name);
-  while (!open.empty()) {
-    const int n = open.back();
-    open.pop_back();
-    for (const std::string& name : ours.graph().node(n).input())
-      if (!shared_.contains(name)) need(name);
-    for (const std::string_view name : ours.captures(n))
-      if (!shared_.contains(name)) need(name);
-  }
   std::set<std::string> made;  // by the reference's nodes
-  for (const int n : pieces) {
+  for (const int n :
+       nodes_that_make(ours, {wanted.begin(), wanted.end()},
+                       [&](std::string_view name) { return shared_.contains(name); })) {
     onnx::NodeProto& node = *graph.add_node();
     node = ours.graph().node(n);
     node.set_name(std::string(kOurs) + node.name());

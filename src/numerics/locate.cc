@@ -62,12 +62,7 @@ class Locator {
         "tensors were taken as added outputs, which change what a compiler fuses; trials divide "
         "the "
         "graph, whose parts are compiled apart";
-    result_.versions.emplace_back("tenonnx", version());
-    for (const Executor* executor : {setup_.ref.get(), setup_.on.get()})
-      for (const auto& entry : executor->versions())
-        if (std::find(result_.versions.begin(), result_.versions.end(), entry) ==
-            result_.versions.end())
-          result_.versions.push_back(entry);
+    result_.versions = versions_of(setup_);
   }
 
   // The same names, and what is recorded.
@@ -130,11 +125,12 @@ class Locator {
     std::filesystem::path cache =
         options_.common.cache.empty() ? CompareJournal::default_directory() : options_.common.cache;
     if (options_.common.cache == "none") cache.clear();
-    for (const char* step : {"locate accumulated", "locate own", "locate trials"}) {
-      TENONNX_ASSIGN_OR_RETURN(const std::string key,
-                               comparison_key(options_.common, setup_, step));
+    // Once: it reads every input.
+    TENONNX_ASSIGN_OR_RETURN(const std::string key,
+                             comparison_key(options_.common, setup_, "locate"));
+    for (const char* step : {"accumulated", "own", "trials"}) {
       TENONNX_ASSIGN_OR_RETURN(CompareJournal journal,
-                               CompareJournal::open(cache, key, options_.common.resume));
+                               CompareJournal::open(cache, key + step, options_.common.resume));
       journals_.push_back(std::move(journal));
     }
     return {};
@@ -279,16 +275,13 @@ class Locator {
       if (trial) suspect.alone_breaks = !trial->figures.passes;
     }
     // Of several values that do not fit the first comes first: it may be all that is wrong.
-    const auto first_node = [](const Suspect& one) {
-      return one.culprit >= 0 ? one.culprit : one.candidate_node;
-    };
     std::stable_sort(result_.suspects.begin(), result_.suspects.end(),
-                     [&](const Suspect& a, const Suspect& b) {
+                     [](const Suspect& a, const Suspect& b) {
                        const bool a_breaks = a.alone_breaks.value_or(false);
                        const bool b_breaks = b.alone_breaks.value_or(false);
                        if (a_breaks != b_breaks) return a_breaks;
                        return a.kind.kind == FaultKind::kRange &&
-                              b.kind.kind == FaultKind::kRange && first_node(a) < first_node(b);
+                              b.kind.kind == FaultKind::kRange && a.place() < b.place();
                      });
     return {};
   }
@@ -297,9 +290,7 @@ class Locator {
   void explain_contract() {
     const InputSource* images = setup_.inputs.images();
     const bool recorded = ref_recorded_ || on_recorded_;
-    const bool fails =
-        result_.whole ? !result_.whole->figures.passes : result_.accumulated_failing > 0;
-    if (!fails || images == nullptr || !(setup_.two_models || recorded)) return;
+    if (!result_.fails() || images == nullptr || !(setup_.two_models || recorded)) return;
     FedSides sides{{setup_.ref.get(), &setup_.reference, "reference"},
                    {setup_.on.get(), &setup_.candidate(), "candidate"}};
     if (ref_recorded_) std::swap(sides.runnable, sides.other);

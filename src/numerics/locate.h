@@ -50,7 +50,9 @@ struct Suspect {
   // What a range fault is really about: the value that does not fit, and who makes it.
   std::string culprit_tensor, culprit_node;
   int candidate_node = -1, culprit = -1;  // nodes of the candidate
-  std::optional<bool> alone_breaks;       // moved to the device alone
+  // Where the fault is: the culprit, else the node.
+  int place() const { return culprit >= 0 ? culprit : candidate_node; }
+  std::optional<bool> alone_breaks;  // moved to the device alone
 };
 
 struct NodeSet {
@@ -97,6 +99,9 @@ struct LocateResult {
   std::vector<std::string> not_shown;  // what the evidence does not show
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> versions;
+
+  // The task does, with all on the device; where that was not run, some tensor.
+  bool fails() const { return whole ? !whole->figures.passes : accumulated_failing > 0; }
 };
 
 Result<LocateResult> locate(const LocateOptions& options);

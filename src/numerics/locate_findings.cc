@@ -17,7 +17,7 @@ std::string headline_of(const LocateResult& result, const GraphIndex& candidate)
   if (first.kind.kind == FaultKind::kSelection)
     return fmt::format("selection differs, values agree: {} chooses otherwise from the same scores",
                        first.node);
-  const int node = first.culprit >= 0 ? first.culprit : first.candidate_node;
+  const int node = first.place();
   const std::string block = node >= 0 ? to_string(block_name(candidate, node)) : "";
   const auto alike =
       std::count_if(result.suspects.begin(), result.suspects.end(), [&](const Suspect& other) {
@@ -64,8 +64,7 @@ void name_rounding(LocateResult& result) {
 }  // namespace
 
 void say_what_was_found(LocateResult& result, const FindingsContext& context) {
-  const bool fails = result.whole ? !result.whole->figures.passes : result.accumulated_failing > 0;
-  if (!fails) return say_nothing_fails(result, context);
+  if (!result.fails()) return say_nothing_fails(result, context);
   result.verdict = Verdict::kFail;
   if (!context.stands_out) name_rounding(result);
   if (!result.contract.empty())

@@ -77,15 +77,15 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
   const auto suspect = std::find_if(result.suspects.begin(), result.suspects.end(),
                                     [](const Suspect& one) { return one.candidate_node >= 0; });
   if (suspect == result.suspects.end()) return {};
-  std::set<std::string> shared;
-  FedTensors fed;
-  const TensorErrors* at = nullptr;
-  for (const TensorErrors& one : table.tensors) {
-    if (one.plan.tensor.name == suspect->tensor) at = &one;
-    if (one.plan.state != TensorState::kCompared || !one.plan.perm.empty()) continue;
-    shared.insert(one.plan.candidate);
-    fed.emplace(one.plan.candidate, one.plan.tensor.name);
+  const FedTensors fed = shared_tensors(table);
+  std::set<std::string, std::less<>> shared, ours;  // in the candidate, in the reference
+  for (const auto& [theirs, own] : fed) {
+    shared.insert(theirs);
+    ours.insert(own);
   }
+  const TensorErrors* at = nullptr;
+  for (const TensorErrors& one : table.tensors)
+    if (one.plan.tensor.name == suspect->tensor) at = &one;
   if (at == nullptr) return {};
   const GraphIndex index(setup.candidate().proto().graph());
   Piece piece = piece_between(index, at->plan.candidate, shared);
@@ -98,8 +98,6 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
   std::optional<Model> other;
   if (setup.two_models) {
     // The reference's piece may take more than the candidate's, or less: both take all.
-    std::set<std::string> ours;
-    for (const auto& [theirs, own] : fed) ours.insert(own);
     const GraphIndex reference_index(setup.reference.proto().graph());
     for (const std::string& name :
          piece_between(reference_index, at->plan.tensor.name, ours).inputs) {
@@ -113,16 +111,12 @@ Status write_minimal_case(const std::filesystem::path& directory, const CompareS
   }
   TENONNX_ASSIGN_OR_RETURN(const Model model, cut_out(setup.candidate(), piece));
 
-  std::size_t position = 0;
-  if (at->own)
-    for (std::size_t n = 0; n < setup.inputs.size(); ++n) {
-      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, setup.inputs.load(n));
-      if (input.name == at->own->worst_input) position = n;
-    }
   std::set<std::string> names = {at->plan.tensor.name};
   for (const std::string& name : piece.inputs)
     names.insert(fed.contains(name) ? fed.at(name) : name);
   ReferenceTensors reference(*setup.ref, setup.reference, setup.inputs, load);
+  TENONNX_ASSIGN_OR_RETURN(const std::size_t position,
+                           reference.position_of(at->own ? at->own->worst_input : ""));
   TENONNX_ASSIGN_OR_RETURN(const TensorMap taken, reference.get(names, position));
   TensorMap inputs;
   for (const std::string& name : piece.inputs)

@@ -12,14 +12,9 @@
 namespace tenonnx {
 namespace {
 
-Status add_recorded(const Executor& executor, const Model& model, PlanRequest& request) {
-  TENONNX_ASSIGN_OR_RETURN(const auto recorded, executor.recorded_tensors(model));
-  if (!recorded) return {};
-  std::set<std::string> names(recorded->begin(), recorded->end());
-  if (request.recorded)
-    std::erase_if(names, [&](const auto& name) { return !request.recorded->contains(name); });
-  request.recorded = std::move(names);
-  return {};
+// The candidate has it, and in the reference's layout.
+bool is_shared(const PlannedTensor& tensor) {
+  return tensor.state == TensorState::kCompared && tensor.perm.empty();
 }
 
 class Measurer {
@@ -32,11 +27,10 @@ class Measurer {
     plan.candidate = setup_.two_models ? &setup_.other : nullptr;
     plan.names = setup_.two_models ? &setup_.names : nullptr;
     plan.names_file = setup_.names_file;
-    TENONNX_RETURN_IF_ERROR(add_recorded(*setup_.ref, setup_.source, plan));
-    ref_recorded_ = plan.recorded.has_value();
-    TENONNX_RETURN_IF_ERROR(
+    TENONNX_ASSIGN_OR_RETURN(ref_recorded_, add_recorded(*setup_.ref, setup_.source, plan));
+    TENONNX_ASSIGN_OR_RETURN(
+        on_recorded_,
         add_recorded(*setup_.on, setup_.two_models ? setup_.other : setup_.source, plan));
-    on_recorded_ = plan.recorded.has_value() && !ref_recorded_;
     TENONNX_ASSIGN_OR_RETURN(plan_, plan_comparison(plan));
     settings_ = setup_.settings;
     settings_.masks = mask_magnitudes(setup_.reference, settings_.storage);
@@ -113,8 +107,7 @@ class Measurer {
     for (const Selection& selection : plan.selections) selecting.insert(selection.node);
     for (PlannedTensor& tensor : plan.tensors) {
       // In another layout it cannot be fed as it is: the piece behind it then begins before it.
-      if (tensor.state == TensorState::kCompared && tensor.perm.empty())
-        theirs.emplace(tensor.candidate, tensor.tensor.name);
+      if (is_shared(tensor)) theirs.emplace(tensor.candidate, tensor.tensor.name);
       tensor.behind.clear();
       // What a selection gives out beside its indices is in the order in which it chose.
       if (tensor.selected_by < 0 && selecting.contains(tensor.tensor.node))
@@ -170,6 +163,13 @@ class Measurer {
 std::size_t ErrorTable::with_own() const {
   return static_cast<std::size_t>(std::count_if(
       tensors.begin(), tensors.end(), [](const TensorErrors& one) { return one.own.has_value(); }));
+}
+
+FedTensors shared_tensors(const ErrorTable& table) {
+  FedTensors out;
+  for (const TensorErrors& one : table.tensors)
+    if (is_shared(one.plan)) out.emplace(one.plan.candidate, one.plan.tensor.name);
+  return out;
 }
 
 Result<ErrorTable> measure_errors(const ErrorsRequest& request) { return Measurer(request).run(); }

@@ -12,6 +12,7 @@
 #include "flow/compare_journal.h"
 #include "flow/compare_setup.h"
 #include "flow/compare_windows.h"
+#include "numerics/decoupled.h"
 
 namespace tenonnx {
 
@@ -43,6 +44,9 @@ struct ErrorTable {
   // Compared tensors whose every element is the reference's, of how many.
   std::size_t identical = 0, compared = 0;
 };
+
+// Tensors that both graphs have in one layout: the candidate's name -> the reference's.
+FedTensors shared_tensors(const ErrorTable& table);
 
 struct ErrorsRequest {
   const CompareSetup* setup = nullptr;

@@ -110,24 +110,31 @@ Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSel
   return pieces;
 }
 
-Piece piece_between(const GraphIndex& index, const std::string& tensor,
-                    const std::set<std::string>& shared) {
+std::set<int> nodes_that_make(const GraphIndex& index, const std::vector<std::string>& tensors,
+                              const std::function<bool(std::string_view)>& there) {
   std::set<int> nodes;
   std::vector<int> open;
-  const auto need = [&](const std::string& name) {
+  const auto need = [&](std::string_view name) {
     const Value* value = index.find(name);
     if (value != nullptr && value->producer >= 0 && nodes.insert(value->producer).second)
       open.push_back(value->producer);
   };
-  need(tensor);
+  for (const std::string& name : tensors) need(name);
   while (!open.empty()) {
     const int n = open.back();
     open.pop_back();
     for (const std::string& name : index.graph().node(n).input())
-      if (!shared.contains(name)) need(name);
+      if (!there(name)) need(name);
     for (const std::string_view name : index.captures(n))
-      if (!shared.contains(std::string(name))) need(std::string(name));
+      if (!there(name)) need(name);
   }
+  return nodes;
+}
+
+Piece piece_between(const GraphIndex& index, const std::string& tensor,
+                    const std::set<std::string, std::less<>>& shared) {
+  const std::set<int> nodes = nodes_that_make(
+      index, {tensor}, [&](std::string_view name) { return shared.contains(name); });
   Piece piece = make_piece(index, {nodes.begin(), nodes.end()}, "piece of '" + tensor + "'");
   piece.outputs = {tensor};
   return piece;

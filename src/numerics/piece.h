@@ -5,8 +5,10 @@
 // runs on a device with the reference's tensors.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/graph.h"
@@ -34,10 +36,14 @@ Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSel
 // The edge of a set of nodes (rising indices).
 Piece make_piece(const GraphIndex& index, std::vector<int> nodes, std::string label);
 
+// The nodes that make `tensors`, themselves always, what they read up to tensors that are `there`.
+std::set<int> nodes_that_make(const GraphIndex& index, const std::vector<std::string>& tensors,
+                              const std::function<bool(std::string_view)>& there);
+
 // The nodes that make `tensor` out of tensors of `shared` (and inputs and constants); its only
 // output is `tensor`.
 Piece piece_between(const GraphIndex& index, const std::string& tensor,
-                    const std::set<std::string>& shared);
+                    const std::set<std::string, std::less<>>& shared);
 
 // The nodes as a model with the piece's inputs and outputs. As extract().
 Result<Model> cut_out(const Model& model, const Piece& piece);

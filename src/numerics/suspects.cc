@@ -38,12 +38,11 @@ class Ranker {
         load_(load),
         ours_(setup.reference.proto().graph()),
         theirs_(setup.candidate().proto().graph()),
-        reference_(*setup.ref, setup.reference, setup.inputs, load) {
-    for (const TensorErrors& one : table.tensors) {
-      if (one.plan.state != TensorState::kCompared || !one.plan.perm.empty()) continue;
-      shared_.insert(one.plan.tensor.name);
-      shared_there_.insert(one.plan.candidate);
-      fed_.emplace(one.plan.candidate, one.plan.tensor.name);
+        reference_(*setup.ref, setup.reference, setup.inputs, load),
+        fed_(shared_tensors(table)) {
+    for (const auto& [theirs, ours] : fed_) {
+      shared_.insert(ours);
+      shared_there_.insert(theirs);
     }
   }
 
@@ -125,14 +124,6 @@ class Ranker {
     });
   }
 
-  std::size_t position_of(const std::string& input) const {
-    for (std::size_t n = 0; n < setup_.inputs.size(); ++n) {
-      const auto one = setup_.inputs.load(n);
-      if (one.ok() && one->name == input) return n;
-    }
-    return 0;
-  }
-
   Result<Suspect> look_at(const TensorErrors& one, int node) {
     Suspect out;
     out.candidate_node = node;
@@ -148,7 +139,8 @@ class Ranker {
   }
 
   Status classify(const TensorErrors& one, Suspect& out) {
-    const std::size_t position = position_of(one.own->worst_input);
+    TENONNX_ASSIGN_OR_RETURN(const std::size_t position,
+                             reference_.position_of(one.own->worst_input));
     const Piece ours = piece_between(ours_, one.plan.tensor.name, shared_);
     TENONNX_ASSIGN_OR_RETURN(const Model piece, cut_out(setup_.reference, ours));
     PieceCase piece_case;
@@ -184,7 +176,7 @@ class Ranker {
 
   // Whoever makes the value that does not fit: the node itself, or the one before it.
   void find_culprit(const PieceCase& piece_case, Suspect& out) const {
-    const double limit = range_of(setup_.settings.storage);
+    const double limit = largest_of(setup_.settings.storage);
     for (const auto& [name, tensor] : piece_case.inputs) {
       if (!is_floating(tensor.dtype())) continue;
       if (largest_magnitude(values_of(tensor)) <= limit) continue;
@@ -205,8 +197,8 @@ class Ranker {
   const LoadOptions& load_;
   const GraphIndex ours_, theirs_;
   ReferenceTensors reference_;
-  FedTensors fed_;
-  std::set<std::string> shared_, shared_there_;
+  const FedTensors fed_;
+  std::set<std::string, std::less<>> shared_, shared_there_;
 };
 
 }  // namespace

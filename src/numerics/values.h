@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -44,12 +43,6 @@ inline double squared_distance(const std::vector<double>& a, const std::vector<d
     if (std::isfinite(d)) sum += d * d;
   }
   return sum;
-}
-
-// The largest finite number that `storage` holds.
-inline double range_of(DType storage) {
-  if (storage == DType::kFloat16) return 65504;
-  return storage == DType::kBFloat16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
 }
 
 }  // namespace tenonnx

@@ -10,10 +10,6 @@
 namespace tenonnx {
 namespace {
 
-bool reads(const onnx::NodeProto& node) {
-  return is_op(node, "Gather") || is_op(node, "GatherElements") || is_op(node, "GatherND");
-}
-
 bool is_integer(DType dtype) {
   return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kInt16 ||
          dtype == DType::kInt8 || dtype == DType::kUInt8;
@@ -42,8 +38,12 @@ bool follows_from_input(const Rewriter& r, const std::string& tensor) {
 
 }  // namespace
 
+bool reads_at_indices(const onnx::NodeProto& node) {
+  return is_op(node, "Gather") || is_op(node, "GatherElements") || is_op(node, "GatherND");
+}
+
 GatherSampling gather_sampling(const Rewriter& r, int node) {
-  if (!reads(r.node(node)) || !is_floating(r.dtype(r.node(node).input(0))))
+  if (!reads_at_indices(r.node(node)) || !is_floating(r.dtype(r.node(node).input(0))))
     return GatherSampling::kNone;
   std::vector<std::string> open = {r.node(node).input(1)};
   std::unordered_set<std::string> seen;

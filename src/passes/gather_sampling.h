@@ -10,6 +10,9 @@
 
 namespace tenonnx {
 
+// Gather, GatherElements, GatherND.
+bool reads_at_indices(const onnx::NodeProto& node);
+
 // A Gather, GatherElements or GatherND of floating values at indices that whole-number arithmetic
 // makes of a Cast from coordinates (floating values that follow from an input of the graph).
 enum class GatherSampling {

@@ -255,10 +255,8 @@ class Finder {
 
 std::vector<WrittenSampling> find_written_sampling(const Model& model) {
   const auto& nodes = model.proto().graph().node();
-  const bool reads = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    return is_op(node, "Gather") || is_op(node, "GatherElements") || is_op(node, "GatherND");
-  });
-  return reads ? Finder(model).find() : std::vector<WrittenSampling>();
+  return std::any_of(nodes.begin(), nodes.end(), reads_at_indices) ? Finder(model).find()
+                                                                   : std::vector<WrittenSampling>();
 }
 
 void write_grid_samples(Model& model, const std::vector<WrittenSampling>& found) {
