@@ -19,7 +19,6 @@
 // Refuses: where as many Transposes would remain. Tensors inside the region are in another layout
 // then, under new names: the pass says which and by what permutation.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -27,6 +26,7 @@
 
 #include "base/status.h"
 #include "base/wording.h"
+#include "passes/elementwise.h"
 #include "passes/layout.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -37,27 +37,6 @@ namespace {
 constexpr std::size_t kMaxRegion = 256;  // nodes; the largest of the exports has 14
 constexpr int kMaxDepth = 16;  // nodes above one of the region, searched for its other operands
 constexpr std::size_t kMaxConstant = 1 << 16;  // bytes of a constant that is transposed anew
-
-constexpr std::array<std::string_view, 37> kUnary = {
-    "Abs",        "Cast",     "Ceil",      "Celu",  "Clip",        "Cos",       "Elu",
-    "Erf",        "Exp",      "Floor",     "Gelu",  "HardSigmoid", "HardSwish", "Identity",
-    "IsInf",      "IsNaN",    "LeakyRelu", "Log",   "Mish",        "Neg",       "Not",
-    "Reciprocal", "Relu",     "Round",     "Selu",  "Sigmoid",     "Sign",      "Sin",
-    "Softplus",   "Softsign", "Sqrt",      "Swish", "Tan",         "Tanh",      "ThresholdedRelu",
-    "Sinh",       "Cosh"};
-constexpr std::array<std::string_view, 17> kElementwise = {
-    "Add",  "Sub",        "Mul",   "Div",     "Pow",
-    "Min",  "Max",        "Sum",   "Mean",    "And",
-    "Or",   "Xor",        "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual"};
-constexpr std::array<std::string_view, 8> kReductions = {
-    "ReduceMax",  "ReduceMin", "ReduceMean", "ReduceSum",
-    "ReduceProd", "ReduceL1",  "ReduceL2",   "ReduceSumSquare"};
-
-template <typename Container>
-bool contains(const Container& container, std::string_view name) {
-  return std::find(container.begin(), container.end(), name) != container.end();
-}
 
 class Region {
  public:
@@ -192,7 +171,7 @@ class Region {
     if (nodes_.contains(index) || found.contains(index)) return true;
     if (!is_movable(index)) return false;
     const onnx::NodeProto& node = r_.node(index);
-    const bool all = contains(kElementwise, node.op_type()) || node.op_type() == "Where" ||
+    const bool all = is_nary_elementwise(node.op_type()) || node.op_type() == "Where" ||
                      node.op_type() == "Concat";
     for (int k = 0; k < (all ? node.input_size() : 1); ++k) {
       const std::string& name = node.input(k);
@@ -215,7 +194,7 @@ class Region {
     if (!normalized_domain(node.domain()).empty() || node.output_size() != 1) return false;
     if (!has_rank(node.output(0))) return false;
     const std::string_view op = node.op_type();
-    if (contains(kUnary, op)) return true;
+    if (is_unary_elementwise(op)) return true;
     if (op == "Softmax" || op == "LogSoftmax") {
       // Before opset 13 Softmax flattens what lies behind its axis.
       if (r_.opset() < 13) return false;
@@ -223,12 +202,12 @@ class Region {
       const std::int64_t axis = from_front(attribute_or(node, "axis", std::int64_t{-1}));
       return axis != last || old_axis(axis) == last;
     }
-    if (contains(kReductions, op)) {
+    if (is_reduction(op)) {
       if (attribute_or(node, "keepdims", std::int64_t{1}) != 1) return false;
       const auto axes = ints_of(r_, node, "axes", 1);
       return axes && !axes->empty();
     }
-    return op == "Concat" || op == "Where" || contains(kElementwise, op);
+    return op == "Concat" || op == "Where" || is_nary_elementwise(op);
   }
 
   std::int64_t from_front(std::int64_t axis) const {
@@ -269,8 +248,8 @@ class Region {
 
   void move_inputs(Rewriter& r, onnx::NodeProto& node,
                    const std::unordered_map<std::string, std::string>& moved) {
-    const bool reduces = contains(kReductions, node.op_type());
-    const bool unary = contains(kUnary, node.op_type());
+    const bool reduces = is_reduction(node.op_type());
+    const bool unary = is_unary_elementwise(node.op_type());
     for (int k = 0; k < node.input_size(); ++k) {
       const std::string& name = node.input(k);
       if (const auto found = moved.find(name); found != moved.end() && changed(name)) {
@@ -291,7 +270,7 @@ class Region {
     const std::string_view op = node.op_type();
     if (op == "Concat" || op == "Softmax" || op == "LogSoftmax")
       set_attribute(node, "axis", old_axis(attribute_or(node, "axis", std::int64_t{-1})));
-    if (!contains(kReductions, op)) return;
+    if (!is_reduction(op)) return;
     const bool attribute = find_attribute(node, "axes") != nullptr;
     std::vector<std::int64_t> axes = *ints_of(r, r.node(index), "axes", 1);
     for (std::int64_t& axis : axes) axis = old_axis(axis);
