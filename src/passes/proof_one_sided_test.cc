@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "model/tensor_proto.h"
 #include "passes/edit.h"
 #include "passes/proof.h"
 #include "passes/test_support.h"
@@ -95,6 +96,77 @@ TEST(OneSidedRegion, AWrongOneIsCaught) {
   EXPECT_GT(proof.sampling[0].levels[0].taps.wrong, 0);
   ASSERT_TRUE(proof.sampling[0].breaks.has_value());
   EXPECT_THAT(proof.sampling[0].breaks->node, HasSubstr("GridSample"));
+}
+
+// Two layers sample slices of one flattened image; the second one of them is made to sample the
+// image itself. The first one's slices stay, so that nodes of both graphs take the flattened image,
+// but behind them nothing of the second layer's is left.
+Model two_layers() {
+  return model_from_text(R"(
+    <ir_version: 8, opset_import: ["" : 20]>
+    g (float[1,36,3] rows, float[1,5,7,2] grid, float[1,4,4,2] other) => (float[1,3,5,7] y, float[1,3,4,4] z)
+      <int64[1] zero = {0}, int64[1] all = {36}, int64[1] axis = {2}, int64[4] size = {1, 3, 6, 6},
+       int64[3] flat = {1, 3, 36}> {
+      tokens = Identity (rows)
+      turned = Transpose <perm = [0, 2, 1]> (tokens)
+      flattened = Reshape (turned, flat)
+      slice = Slice (flattened, zero, all, axis)
+      first = Reshape (slice, size)
+      z = GridSample <mode = "nearest"> (first, other)
+      second = Reshape (slice, size)
+      y = GridSample (second, grid)
+    })");
+}
+
+// The second layer without the slice; `perm`: of [1,6,6,3].
+Model second_from_the_rows(const Model& before, std::vector<std::int64_t> perm) {
+  Model after = before.clone();
+  onnx::GraphProto& graph = *after.mutable_proto().mutable_graph();
+  *graph.add_initializer() =
+      to_tensor_proto(Tensor::from<std::int64_t>(DType::kInt64, {4}, {1, 6, 6, 3}), "image_size");
+  onnx::NodeProto shaped = make_node("Reshape", {"tokens", "image_size"}, {"image"});
+  shaped.set_name("image");
+  onnx::NodeProto turned = make_node("Transpose", {"image"}, {"channels_first"});
+  turned.set_name("channels_first");
+  set_attribute(turned, "perm", perm);
+  erase_nodes(graph, [](const onnx::NodeProto& node) { return node.output(0) == "second"; });
+  for (auto& node : *graph.mutable_node())
+    if (node.output(0) == "y") node.set_input(0, "channels_first");
+  *graph.add_node() = shaped;
+  *graph.add_node() = turned;
+  EXPECT_TRUE(sort_nodes(graph).ok());
+  return after;
+}
+
+ProofData of_rows() {
+  ProofData data;
+  data.count = 1;
+  data.load = [](std::size_t) -> Result<TensorMap> {
+    return TensorMap{
+        {"rows", ramp({1, 36, 3})}, {"grid", ramp({1, 5, 7, 2})}, {"other", ramp({1, 4, 4, 2})}};
+  };
+  return data;
+}
+
+TEST(OneSidedRegion, WhatAnotherLayerAloneStillReadsDoesNotCount) {
+  const Model before = two_layers();
+  const auto pass = find_pass("replace_ms_deform_attn");
+  ASSERT_TRUE(pass.ok());
+  const auto executor = make_cpu_executor();
+  const ProofData data = of_rows();
+  const PassProver prover(*executor, data, {});
+  const auto right = prover.prove(**pass, before, second_from_the_rows(before, {0, 3, 1, 2}), {});
+  ASSERT_TRUE(right.ok()) << right.status().message();
+  EXPECT_EQ(right->verdict, Verdict::kPass) << to_json(*right).dump(2);
+  ASSERT_EQ(right->sampling.size(), 1U);
+  EXPECT_GT(right->sampling[0].levels[0].taps.taps, 0);
+  EXPECT_EQ(right->sampling[0].levels[0].taps.wrong, 0);
+  // Rows and columns exchanged.
+  const auto wrong = prover.prove(**pass, before, second_from_the_rows(before, {0, 3, 2, 1}), {});
+  ASSERT_TRUE(wrong.ok()) << wrong.status().message();
+  EXPECT_EQ(wrong->verdict, Verdict::kFail);
+  ASSERT_EQ(wrong->sampling.size(), 1U);
+  EXPECT_GT(wrong->sampling[0].levels[0].taps.wrong, 0);
 }
 
 }  // namespace

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "passes/proof_run.h"
 
 namespace tenonnx {
+namespace {
+
+// Every tensor that one of `nodes`, rising, reads on the way to `outputs`. What further up another
+// layer alone reads is taken by nodes of a region too, and says nothing about its outputs.
+std::set<std::string_view> read_for(const Model& model, std::span<const int> nodes,
+                                    const std::vector<std::string_view>& outputs) {
+  std::set<std::string_view> wanted(outputs.begin(), outputs.end());
+  for (std::size_t k = nodes.size(); k-- > 0;) {
+    const onnx::NodeProto& node = model.proto().graph().node(nodes[k]);
+    if (std::none_of(node.output().begin(), node.output().end(),
+                     [&](const std::string& name) { return wanted.contains(name); }))
+      continue;
+    wanted.insert(node.input().begin(), node.input().end());
+    for (const std::string_view name : captured_names(node)) wanted.insert(name);
+  }
+  return wanted;
+}
+
+}  // namespace
 
 Result<bool> ProofRun::check_sampling(const ChangedRegion& region, const TensorMap& values) {
   const ChangedRegion* const one[] = {&region};
@@ -60,10 +85,18 @@ Status ProofRun::report_sampling(SamplingRegion& sampling, const ChangedRegion& 
 }
 
 bool ProofRun::one_sided(const ChangedRegion& region) const {
+  std::vector<std::string_view> was, is;
+  for (const RegionTensor& output : region.outputs) {
+    was.push_back(output.before);
+    is.push_back(output.after);
+  }
+  const auto read_before = read_for(before_, region.before, was);
+  const auto read_after = read_for(after_, region.after, is);
   // Inputs of the graph are free, whichever form takes them.
   return std::any_of(region.inputs.begin(), region.inputs.end(), [&](const RegionTensor& input) {
     const Value* value = before_index_.find(input.before);
-    return input.in_before != input.in_after && value != nullptr && value->producer >= 0;
+    return read_before.contains(input.before) != read_after.contains(input.after) &&
+           value != nullptr && value->producer >= 0;
   });
 }
 
