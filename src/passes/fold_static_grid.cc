@@ -155,33 +155,32 @@ Result<PassOutcome> fold_static_grid(Model& model, const PassOptions& options) {
   Rewriter r(model);
   StaticGrids grids(model);
   std::vector<GridSampleNode> operators;
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    if (const std::string why = read_grid_sample(r, i, site); !why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](GridSampleNode& site) -> std::string {
     std::string why;
     const Tensor* grid = grids.find(r, site, why);
-    if (grid == nullptr) return r.refuse(i, why);
+    if (grid == nullptr) return why;
     if (site.options.mode == GridSampleMode::kCubic)
-      return r.refuse(i, "its mode is cubic: sixteen neighbours are not written as Gather");
+      return "its mode is cubic: sixteen neighbours are not written as Gather";
     const StaticTaps taps = static_taps(site, *grid);
     Form form = wanted;
     if (form == Form::kAuto)
       form = missing(Form::kRows, site, taps).empty() ? Form::kRows : Form::kColumns;
-    if (why = missing(form, site, taps); !why.empty()) return r.refuse(i, why);
-    if (!r.begin({i})) return;
+    if (why = missing(form, site, taps); !why.empty()) return why;
+    if (!r.begin({site.node})) return {};
     Writer writer(r, site, taps);
     if (form == Form::kRows) writer.rows();
     if (form == Form::kColumns) writer.columns();
     if (form == Form::kOperator) {
-      r.replace(i, writer.op());
+      r.replace(site.node, writer.op());
       operators.push_back(site);
     }
     constexpr const char* kNames[] = {"", "rows", "columns", "StaticSample"};
     const std::int64_t all = std::ssize(taps.index);
-    r.apply(i, fmt::format("{} points of {} x {} pixels, {} of {} neighbours not sampled, as {}",
-                           taps.images * taps.points, site.height, site.width, taps.unsampled, all,
-                           kNames[static_cast<int>(form)]));
+    r.apply(site.node,
+            fmt::format("{} points of {} x {} pixels, {} of {} neighbours not sampled, as {}",
+                        taps.images * taps.points, site.height, site.width, taps.unsampled, all,
+                        kNames[static_cast<int>(form)]));
+    return {};
   }));
   PassOutcome outcome = r.finish();
   declare_static_samples(model, operators);

@@ -49,6 +49,17 @@ std::int64_t known(std::int64_t a, std::int64_t b) { return a >= 0 ? a : b; }
 
 bool is_grid_sample(const onnx::NodeProto& node) { return is_op(node, "GridSample"); }
 
+Status for_each_grid_sample(Rewriter& r,
+                            const std::function<std::string(GridSampleNode& site)>& rule) {
+  return r.run([&](int i) {
+    if (!is_grid_sample(r.node(i))) return;
+    GridSampleNode site;
+    std::string why = read_grid_sample(r, i, site);
+    if (why.empty()) why = rule(site);
+    if (!why.empty()) r.refuse(i, why);
+  });
+}
+
 std::string_view to_string(GridSampleMode mode) {
   constexpr std::string_view kNames[] = {"nearest", "linear", "cubic"};
   return kNames[static_cast<int>(mode)];

@@ -8,6 +8,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -42,6 +43,12 @@ bool is_grid_sample(const onnx::NodeProto& node);
 // a tensor that is not float32 (of float16 and bfloat16 a grid would lose the coordinate), H or W
 // that is not known or 0, an attribute that ONNX does not define.
 std::string read_grid_sample(const Rewriter& r, int node, GridSampleNode& site);
+
+// Offers every GridSample that can be read to `rule`, as Rewriter::run() offers nodes. What `rule`
+// returns is why the node stays as it is, "" where there is nothing to say; that, and why a node
+// cannot be read, are refusals.
+Status for_each_grid_sample(Rewriter& r,
+                            const std::function<std::string(GridSampleNode& site)>& rule);
 
 std::string_view to_string(GridSampleMode mode);        // nearest, linear, cubic
 std::string_view to_string(GridSamplePadding padding);  // zeros, border, reflection

@@ -238,23 +238,21 @@ Result<PassOutcome> prune_queries(Model& model, const PassOptions& given) {
   TENONNX_RETURN_IF_ERROR(find_score(model, options.score));
   Rewriter r(model);
   std::vector<std::string> pruned;  // the nodes that this pass made, which it must not prune again
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    if (std::find(pruned.begin(), pruned.end(), r.node(i).output(0)) != pruned.end()) return;
-    GridSampleNode site;
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](const GridSampleNode& site) -> std::string {
+    if (std::find(pruned.begin(), pruned.end(), site.output) != pruned.end()) return {};
     Queries queries;
-    std::string why = read_grid_sample(r, i, site);
-    if (why.empty()) why = read_queries(r, i, site, options, queries);
-    if (!why.empty()) return r.refuse(i, why);
-    if (!r.begin({i})) return;
-    Pruned form(r, i, site, queries, options);
+    if (const std::string why = read_queries(r, site.node, site, options, queries); !why.empty())
+      return why;
+    if (!r.begin({site.node})) return {};
+    Pruned form(r, site.node, site, queries, options);
     form.write();
     pruned.push_back(form.sampled());
-    r.apply(i, fmt::format("at most {} of {} queries are sampled ({:.3g} %), others {}",
-                           options.max_count, queries.count,
-                           100.0 * static_cast<double>(options.max_count) /
-                               static_cast<double>(queries.count),
-                           options.nearest ? "take the nearest" : "are zero"));
+    r.apply(site.node, fmt::format("at most {} of {} queries are sampled ({:.3g} %), others {}",
+                                   options.max_count, queries.count,
+                                   100.0 * static_cast<double>(options.max_count) /
+                                       static_cast<double>(queries.count),
+                                   options.nearest ? "take the nearest" : "are zero"));
+    return {};
   }));
   return r.finish();
 }

@@ -88,14 +88,11 @@ Result<PassOutcome> quantize_static_grid(Model& model, const PassOptions& option
   Rewriter r(model);
   StaticGrids grids(model);
   std::vector<GridSampleNode> made;
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    std::string why = read_grid_sample(r, i, site);
-    if (why.empty()) why = unfit(site);
-    if (!why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](GridSampleNode& site) -> std::string {
+    std::string why = unfit(site);
+    if (!why.empty()) return why;
     const Tensor* grid = grids.find(r, site, why);
-    if (grid == nullptr) return r.refuse(i, why);
+    if (grid == nullptr) return why;
     const StaticSource source = {grid->data<float>(),
                                  images_with_own_grid(*grid),
                                  site.height,
@@ -105,13 +102,15 @@ Result<PassOutcome> quantize_static_grid(Model& model, const PassOptions& option
                                  site.zeros() ? StaticPadding::kZeros : StaticPadding::kBorder,
                                  site.options.align_corners};
     const StaticEncoding encoded = blocks ? encode_blocks(source) : encode_int16(source);
-    if (why = encoded.grid.check(); !why.empty()) return r.refuse(i, why);
-    if (!r.begin({i})) return;
-    r.replace(i, sample_node(r, site, encoded.grid));
+    if (why = encoded.grid.check(); !why.empty()) return why;
+    if (!r.begin({site.node})) return {};
+    r.replace(site.node, sample_node(r, site, encoded.grid));
     made.push_back(site);
-    r.apply(i, fmt::format("grid of {} bytes in {} as {}, coordinates move by up to {:.3g} pixels",
-                           8 * source.images * site.points(), encoded.bytes,
-                           blocks ? "blocks" : "int16", encoded.error_pixels));
+    r.apply(site.node,
+            fmt::format("grid of {} bytes in {} as {}, coordinates move by up to {:.3g} pixels",
+                        8 * source.images * site.points(), encoded.bytes,
+                        blocks ? "blocks" : "int16", encoded.error_pixels));
+    return {};
   }));
   PassOutcome outcome = r.finish();
   declare_static_samples(model, made);

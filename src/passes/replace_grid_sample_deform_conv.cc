@@ -114,21 +114,19 @@ Result<PassOutcome> replace_grid_sample_deform_conv(Model& model, const PassOpti
     padding = it->second == "allow";
   }
   Rewriter r(model);
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    std::string why = read_grid_sample(r, i, site);
-    if (why.empty()) why = unfit(r, site);
-    if (!why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](const GridSampleNode& site) -> std::string {
+    std::string why = unfit(r, site);
+    if (!why.empty()) return why;
     const Lattice y = lattice(site.height, site.out_height);
     const Lattice x = lattice(site.width, site.out_width);
-    if (why = lattice_reason(site, y, x); !why.empty() && !padding) return r.refuse(i, why);
-    if (!r.begin({i})) return;
+    if (why = lattice_reason(site, y, x); !why.empty() && !padding) return why;
+    if (!r.begin({site.node})) return {};
     write(r, site, y, x);
-    r.apply(i, fmt::format("DeformConv of 1 x 1, stride {} x {}{}", y.stride, x.stride,
-                           why.empty() ? ""
-                                       : fmt::format(", padded by {} rows and {} columns",
-                                                     y.padding, x.padding)));
+    r.apply(site.node, fmt::format("DeformConv of 1 x 1, stride {} x {}{}", y.stride, x.stride,
+                                   why.empty() ? ""
+                                               : fmt::format(", padded by {} rows and {} columns",
+                                                             y.padding, x.padding)));
+    return {};
   }));
   return r.finish();
 }

@@ -107,16 +107,13 @@ namespace passes {
 Result<PassOutcome> replace_grid_sample_discrete(Model& model, const PassOptions& given) {
   TENONNX_ASSIGN_OR_RETURN(const Options options, read_options(given));
   Rewriter r(model);
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](const GridSampleNode& site) -> std::string {
     GatherPlan plan;
-    std::string why = read_grid_sample(r, i, site);
-    if (why.empty()) why = reason_against(site, options);
+    std::string why = reason_against(site, options);
     if (why.empty()) why = plan_gather(site, options.gather, 0, plan);
-    if (!why.empty()) return r.refuse(i, why);
-    if (!r.begin({i})) return;
-    SiteWriter w(r, i);
+    if (!why.empty()) return why;
+    if (!r.begin({site.node})) return {};
+    SiteWriter w(r, site.node);
     PixelReader reader(w, site, plan, site.value);
     std::string x, y, inside;
     if (options.historical) {
@@ -138,11 +135,13 @@ Result<PassOutcome> replace_grid_sample_discrete(Model& model, const PassOptions
     std::string pixel = reader.read(reader.row(y), reader.column(x));
     if (!inside.empty()) pixel = w.add("Where", {inside, pixel, w.scalar(0)});
     reader.finish(pixel, site);
-    r.apply(i, fmt::format("one Gather of {} x {} pixels as {}, {}", site.height, site.width,
-                           to_string(plan.form),
-                           options.square_clamp ? "historical formula, both axes bound by H-1"
-                           : options.historical ? "historical formula"
-                                                : "nearest pixel"));
+    r.apply(site.node,
+            fmt::format("one Gather of {} x {} pixels as {}, {}", site.height, site.width,
+                        to_string(plan.form),
+                        options.square_clamp ? "historical formula, both axes bound by H-1"
+                        : options.historical ? "historical formula"
+                                             : "nearest pixel"));
+    return {};
   }));
   return r.finish();
 }

@@ -111,34 +111,33 @@ namespace passes {
 Result<PassOutcome> replace_grid_sample_gather(Model& model, const PassOptions& given) {
   TENONNX_ASSIGN_OR_RETURN(const Options options, read_options(given));
   Rewriter r(model);
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    if (const std::string why = read_grid_sample(r, i, site); !why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](const GridSampleNode& site) -> std::string {
     if (site.options.mode == GridSampleMode::kCubic)
-      return r.refuse(i, "its mode is cubic: sixteen neighbours are not written as Gather");
+      return "its mode is cubic: sixteen neighbours are not written as Gather";
     const bool border = options.zeros == ZeroForm::kBorder && site.zeros();
     if (border && (site.batch < 0 || site.channels < 0))
-      return r.refuse(i, fmt::format("a border of zeros needs the number of images and channels of "
-                                     "'{}': take zeros=select or fix_input_shapes",
-                                     site.value));
+      return fmt::format(
+          "a border of zeros needs the number of images and channels of "
+          "'{}': take zeros=select or fix_input_shapes",
+          site.value);
     GatherPlan plan;
     if (const std::string why = plan_gather(site, options.gather, border ? 1 : 0, plan);
         !why.empty())
-      return r.refuse(i, why);
-    if (!r.begin({i})) return;
-    SiteWriter w(r, i);
+      return why;
+    if (!r.begin({site.node})) return {};
+    SiteWriter w(r, site.node);
     PixelReader reader(w, site, plan, border ? surround_with_zeros(w, site) : site.value);
     const PixelCoordinates at = pixel_coordinates(w, site, plan.layout());
     const AxisTaps x = axis_taps(w, site, at.x, site.width, options.zeros);
     const AxisTaps y = axis_taps(w, site, at.y, site.height, options.zeros);
     reader.finish(
         site.linear() ? linear(w, options, reader, x, y) : nearest(w, options, reader, x, y), site);
-    r.apply(i, fmt::format("{} Gather of {} x {} pixels as {}{}", site.linear() ? 4 : 1,
-                           site.height, site.width, to_string(plan.form),
-                           !site.linear()   ? ""
-                           : options.nested ? ", nested weights"
-                                            : ", product weights"));
+    r.apply(site.node, fmt::format("{} Gather of {} x {} pixels as {}{}", site.linear() ? 4 : 1,
+                                   site.height, site.width, to_string(plan.form),
+                                   !site.linear()   ? ""
+                                   : options.nested ? ", nested weights"
+                                                    : ", product weights"));
+    return {};
   }));
   return r.finish();
 }

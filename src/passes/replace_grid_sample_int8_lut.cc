@@ -132,7 +132,8 @@ class Replacer {
   Replacer(Model& model, const Options& options) : model_(model), r_(model), options_(options) {}
 
   Result<PassOutcome> run() {
-    TENONNX_RETURN_IF_ERROR(r_.run([this](int i) { rule(i); }));
+    TENONNX_RETURN_IF_ERROR(
+        for_each_grid_sample(r_, [this](const GridSampleNode& site) { return rule(site); }));
     PassOutcome outcome = r_.finish();
     if (outcome.applied == 0) return outcome;
     outcome.bound = Limit{bound_, bound_origin_};
@@ -153,25 +154,22 @@ class Replacer {
   }
 
  private:
-  void rule(int i) {
-    if (!is_grid_sample(r_.node(i))) return;
-    GridSampleNode site;
-    std::string why = read_grid_sample(r_, i, site);
-    if (why.empty()) why = reason_against(site);
-    if (!why.empty()) return r_.refuse(i, why);
+  // Why the node stays.
+  std::string rule(const GridSampleNode& site) {
+    if (std::string why = reason_against(site); !why.empty()) return why;
     Int8Value value;
     if (const auto found = dequantized(r_, site.value)) {
       value = *found;
     } else if (const auto range = options_.range_of(site.value)) {
       value.scale = static_cast<float>(*range / 127);
     } else {
-      return r_.refuse(i,
-                       fmt::format("no range of '{0}' is known: give range=MAX or range.{0}=MAX, "
-                                   "its largest magnitude in calibration",
-                                   site.value));
+      return fmt::format(
+          "no range of '{0}' is known: give range=MAX or range.{0}=MAX, its largest magnitude in "
+          "calibration",
+          site.value);
     }
-    if (!r_.begin({i})) return;
-    SiteWriter w(r_, i);
+    if (!r_.begin({site.node})) return {};
+    SiteWriter w(r_, site.node);
     const std::string scale = w.scalar(static_cast<double>(value.scale));
     const Tensor zero = Tensor::from<std::int8_t>(DType::kInt8, {}, {value.zero_point});
     std::string zero_name;
@@ -192,7 +190,7 @@ class Replacer {
       w.insert(std::move(node));
       w.finish("DequantizeLinear", {sampled, scale, zero_name});
     } else {
-      r_.replace(i, std::move(node));
+      r_.replace(site.node, std::move(node));
     }
     add_type(sampled, site);
     const double bound = bound_of(site, value, options_.int8_output);
@@ -205,8 +203,9 @@ class Replacer {
           fmt::format("{:.3f} units of the scale {:.3g} of '{}'",
                       bound / static_cast<double>(value.scale), value.scale, site.value);
     }
-    r_.apply(i, fmt::format("int8 of scale {:.3g}{}, within {:.3g}", value.scale,
-                            value.tensor.empty() ? "" : " as they are", bound));
+    r_.apply(site.node, fmt::format("int8 of scale {:.3g}{}, within {:.3g}", value.scale,
+                                    value.tensor.empty() ? "" : " as they are", bound));
+    return {};
   }
 
   void add_type(const std::string& name, const GridSampleNode& site) {

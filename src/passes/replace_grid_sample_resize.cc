@@ -191,24 +191,21 @@ Result<PassOutcome> replace_grid_sample_resize(Model& model, const PassOptions& 
   TENONNX_ASSIGN_OR_RETURN(const Form form, form_option(options));
   Rewriter r(model);
   StaticGrids grids(model);
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    if (const std::string why = read_grid_sample(r, i, site); !why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](GridSampleNode& site) -> std::string {
     std::string why;
     const Tensor* grid = grids.find(r, site, why);
-    if (grid == nullptr) return r.refuse(i, why);
+    if (grid == nullptr) return why;
     if (site.options.mode == GridSampleMode::kCubic)
-      return r.refuse(i, "its mode is cubic: only linear and nearest are replaced");
+      return "its mode is cubic: only linear and nearest are replaced";
     std::vector<GridLines> lines(static_cast<std::size_t>(images_with_own_grid(*grid)));
     for (std::size_t n = 0; n < lines.size(); ++n)
       if (why = grid_lines(site, *grid, static_cast<std::int64_t>(n), lines[n]); !why.empty())
-        return r.refuse(i, why);
+        return why;
     ResizePlan plan;
     if (form != Form::kMatMul) why = plan_resize(site, lines, plan);
-    if (form == Form::kResize && !why.empty()) return r.refuse(i, why);
-    if (!r.begin({i})) return;
-    SiteWriter w(r, i);
+    if (form == Form::kResize && !why.empty()) return why;
+    if (!r.begin({site.node})) return {};
+    SiteWriter w(r, site.node);
     std::string what;
     if (form == Form::kMatMul || !why.empty()) {
       write_matmul(w, site, lines);
@@ -221,7 +218,8 @@ Result<PassOutcome> replace_grid_sample_resize(Model& model, const PassOptions& 
                          plan.y.begin, plan.y.begin + plan.y.in - 1, site.height, plan.y.out,
                          plan.x.begin, plan.x.begin + plan.x.in - 1, site.width, plan.x.out);
     }
-    r.apply(i, what);
+    r.apply(site.node, what);
+    return {};
   }));
   return r.finish();
 }

@@ -165,35 +165,30 @@ namespace passes {
 Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
   TENONNX_ASSIGN_OR_RETURN(const Options options, read_options(given));
   Rewriter r(model);
-  TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
-    if (!is_grid_sample(r.node(i))) return;
-    GridSampleNode site;
-    std::string why = read_grid_sample(r, i, site);
-    if (why.empty() && (site.batch < 1 || site.channels < 1 || site.points() < 1))
-      why = fmt::format("the sizes of '{}' and '{}' must be known", site.value, site.grid);
-    if (!why.empty()) return r.refuse(i, why);
+  TENONNX_RETURN_IF_ERROR(for_each_grid_sample(r, [&](const GridSampleNode& site) -> std::string {
+    if (site.batch < 1 || site.channels < 1 || site.points() < 1)
+      return fmt::format("the sizes of '{}' and '{}' must be known", site.value, site.grid);
     const auto whole = predicted(r, site, options, 1);
-    if (!whole.ok()) return r.refuse(i, whole.status().message());
-    if (*whole <= options.memory) return;
+    if (!whole.ok()) return whole.status().message();
+    if (*whole <= options.memory) return {};
     std::int64_t parts = 0, needed = *whole, least = *whole;
     for (std::int64_t t = 2; t <= site.out_height && parts == 0; t = next_parts(t)) {
       const auto bytes = predicted(r, site, options, t);
-      if (!bytes.ok()) return r.refuse(i, bytes.status().message());
+      if (!bytes.ok()) return bytes.status().message();
       needed = *bytes;
       least = std::min(least, *bytes);
       if (*bytes <= options.memory) parts = t;
     }
     if (parts == 0)
-      return r.refuse(
-          i, fmt::format("{} needs {} bytes at least, in whatever number of parts; {} has {}",
-                         options.form, least, options.origin, options.memory));
-    if (!r.begin({i})) return;
-    SiteWriter w(r, i);
+      return fmt::format("{} needs {} bytes at least, in whatever number of parts; {} has {}",
+                         options.form, least, options.origin, options.memory);
+    if (!r.begin({site.node})) return {};
+    SiteWriter w(r, site.node);
     std::vector<std::string> grids, samples;
     for (std::int64_t t = 0; t < parts; ++t) grids.push_back(w.fresh("grid"));
     w.insert(split_of(site.grid, w.integers(part_sizes(site.out_height, parts)), grids));
     for (const std::string& grid : grids) {
-      onnx::NodeProto node = r.node(i);
+      onnx::NodeProto node = r.node(site.node);
       node.set_name("");
       node.set_input(1, grid);
       node.set_output(0, w.fresh("part"));
@@ -201,8 +196,10 @@ Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
       w.insert(std::move(node));
     }
     w.finish("Concat", samples, {{"axis", 2}});
-    r.apply(i, fmt::format("{} parts: {} would need {} bytes, {} in parts; {} has {}", parts,
-                           options.form, *whole, needed, options.origin, options.memory));
+    r.apply(site.node,
+            fmt::format("{} parts: {} would need {} bytes, {} in parts; {} has {}", parts,
+                        options.form, *whole, needed, options.origin, options.memory));
+    return {};
   }));
   return r.finish();
 }
