@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "adapters/sim_ops.h"
 #include "kernels/custom_op.h"
 #include "passes/sim_common.h"
 #include "passes/sim_round.h"
@@ -18,32 +19,9 @@ constexpr std::int64_t kPiece = 16384;
 
 using kernels::attribute_or;
 
-RoundSpec spec_of(const Ort::ConstKernelInfo& info) {
-  RoundSpec spec;
-  const auto storage = dtype_from_string(attribute_or<std::string>(info, "storage", "float32"));
-  if (!storage.ok() ||
-      (*storage != DType::kFloat32 && *storage != DType::kFloat16 && *storage != DType::kBFloat16))
-    throw Ort::Exception("tenonnx.sim Round: storage is float32, float16 or bfloat16",
-                         ORT_INVALID_ARGUMENT);
-  spec.storage = *storage;
-  const float saturate = attribute_or(info, "saturate", 0.0F);
-  if (saturate > 0) {
-    spec.overflow.kind = Overflow::Kind::kSaturate;
-    spec.overflow.max = saturate;
-    spec.overflow.infinite = attribute_or(info, "infinite", 0.0F);
-    const float nan = attribute_or(info, "nan", std::numeric_limits<float>::quiet_NaN());
-    if (nan == nan) spec.overflow.nan = nan;
-  }
-  spec.keep_subnormals = attribute_or<std::int64_t>(info, "flush", 0) == 0;
-  spec.round = attribute_or<std::int64_t>(info, "range_only", 0) == 0;
-  spec.relative_error = attribute_or(info, "relative_error", 0.0F);
-  spec.seed = static_cast<std::uint64_t>(attribute_or<std::int64_t>(info, "seed", 0));
-  return spec;
-}
-
 template <typename T>
 struct RoundKernel {
-  explicit RoundKernel(const Ort::ConstKernelInfo& info) : spec(spec_of(info)) {}
+  explicit RoundKernel(const Ort::ConstKernelInfo& info) : spec(round_spec_of(info)) {}
 
   void compute(const Ort::KernelContext& context) const {
     const auto x = context.GetInput(0);
@@ -102,10 +80,37 @@ struct RoundOp : kernels::OpBase<RoundOp<T>, RoundKernel<T>> {
 
 }  // namespace
 
+RoundSpec round_spec_of(const Ort::ConstKernelInfo& info) {
+  RoundSpec spec;
+  const auto storage = dtype_from_string(attribute_or<std::string>(info, "storage", "float32"));
+  if (!storage.ok() ||
+      (*storage != DType::kFloat32 && *storage != DType::kFloat16 && *storage != DType::kBFloat16))
+    throw Ort::Exception("tenonnx.sim Round: storage is float32, float16 or bfloat16",
+                         ORT_INVALID_ARGUMENT);
+  spec.storage = *storage;
+  const float saturate = attribute_or(info, "saturate", 0.0F);
+  if (saturate > 0) {
+    spec.overflow.kind = Overflow::Kind::kSaturate;
+    spec.overflow.max = saturate;
+    spec.overflow.infinite = attribute_or(info, "infinite", 0.0F);
+    const float nan = attribute_or(info, "nan", std::numeric_limits<float>::quiet_NaN());
+    if (nan == nan) spec.overflow.nan = nan;
+  }
+  if (attribute_or<std::int64_t>(info, "pattern", 0) != 0)
+    spec.overflow.kind = Overflow::Kind::kPattern;
+  spec.keep_subnormals = attribute_or<std::int64_t>(info, "flush", 0) == 0;
+  spec.round = attribute_or<std::int64_t>(info, "range_only", 0) == 0;
+  spec.relative_error = attribute_or(info, "relative_error", 0.0F);
+  spec.seed = static_cast<std::uint64_t>(attribute_or<std::int64_t>(info, "seed", 0));
+  return spec;
+}
+
 std::shared_ptr<const CustomOpSet> make_sim_ops() {
   auto ops = std::make_shared<CustomOpSet>(std::string(kSimDomain));
   ops->add(std::make_unique<RoundOp<float>>());
   ops->add(std::make_unique<RoundOp<double>>());
+  add_form_op(*ops);
+  add_product_op(*ops);
   return ops;
 }
 

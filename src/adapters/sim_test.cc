@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "adapters/sim.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,8 +89,8 @@ TEST(SimHtp, NanOfAnElementwiseResultStays) {
   EXPECT_TRUE(std::isnan(values(run_on_htp(model, {{"x", floats({1}, {-1})}}), "y")[0]));
 }
 
-// 16 weights of 1e-5: an operand beyond 65504 gives 131008 where 16 is right; one of 60000 is
-// right.
+// 16 weights of 1e-5: an operand beyond 65536 is NaN to the matrix unit, and its bits are the
+// result (131008 where 16 is right, at worst); one of 60000 is right.
 TEST(SimHtp, OperandsOfMatMul) {
   const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[1,16] x) => (float[1,1] y) <float[16,1] w = {
@@ -102,8 +103,11 @@ TEST(SimHtp, OperandsOfMatMul) {
   };
   // The weights are 168 * 2^-24, and the sum rounds once.
   EXPECT_EQ(result(60000), half(16.0 * 60000 * 168 * 0x1p-24));
-  EXPECT_EQ(result(100000), 131008);
-  EXPECT_EQ(result(-100000), -131008);
+  EXPECT_EQ(result(100000), 100032);
+  EXPECT_EQ(result(-100000), 100032);
+  EXPECT_EQ(result(70000), 102784) << "with the quiet bit";
+  EXPECT_EQ(result(-1e6F), 131008);
+  EXPECT_EQ(result(65536), 65536) << "infinity";
 }
 
 TEST(SimHtp, ResultsOfMatMulSaturateNear65536) {
@@ -115,11 +119,83 @@ TEST(SimHtp, ResultsOfMatMulSaturateNear65536) {
             (std::vector<float>{65536, -65536}));
 }
 
-// Infinite operands of both signs make NaN inside the product, which is stored as a number.
+// Infinite products of both signs make NaN inside the sum, whose bits are -98304.
 TEST(SimHtp, NanOfAProductIsANumber) {
   const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[1,2] x) => (float[1,1] y) <float[2,1] w = {1, -1}> { y = MatMul (x, w) })");
-  EXPECT_EQ(values(run_on_htp(model, {{"x", floats({1, 2}, {1e5F, 1e5F})}}), "y")[0], 131008);
+  EXPECT_EQ(values(run_on_htp(model, {{"x", floats({1, 2}, {65536, 65536})}}), "y")[0], -98304);
+}
+
+// Add is IEEE's, Sub is not. Measured: onnxruntime-qnn 2.7.0, soc 43, arch 73.
+TEST(SimHtp, AdditionBeyondTheRange) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[6] a, float[6] b) => (float[6] y, float[6] z) { y = Add (a, b) z = Sub (a, b) })");
+  const TensorMap out =
+      run_on_htp(model, {{"a", floats({6}, {4268, -84288, -57280, 70016, 60000, 1})},
+                         {"b", floats({6}, {120640, 4980, -24192, -80000, 100032, 2})}});
+  EXPECT_EQ(values(out, "y"), (std::vector<float>{120640, -117056, -65536, -112768, 100032, 3}));
+  EXPECT_EQ(values(out, "z")[0], half(4268 - 120640.0) * 1.0F);
+}
+
+TEST(SimHtp, ReluEndsAt65536) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y) { y = Relu (x) })");
+  EXPECT_EQ(values(run_on_htp(model, {{"x", floats({4}, {70016, -70016, 65504, 1})}}), "y"),
+            (std::vector<float>{65536, 0, 65504, 1}));
+}
+
+// alpha is 0.2 in float16, 0.19995: at -2.5 the exact one gives 0.
+TEST(SimHtp, AttributesAreRounded) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y) { y = HardSigmoid (x) })");
+  const auto y = values(run_on_htp(model, {{"x", floats({2}, {-2.5, -2.4921875})}}), "y");
+  EXPECT_FLOAT_EQ(y[0], 0.00012207031F);
+  EXPECT_FLOAT_EQ(y[1], 0.0016841888F);
+}
+
+// Scale and bias of LayerNormalization are not rounded, the same weights of an Add are.
+TEST(SimHtp, WeightsThatStayFloat32) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,2] x) => (float[1,2] y, float[1,2] z)
+    <float[2] s = {1000.1, 1000.1}, float[2] b = {-1000, -1000}, float[2] c = {1000.1, 1000.1}> {
+      y = LayerNormalization <axis = -1> (x, s, b)
+      z = Add (x, c)
+    })");
+  const TensorMap out = run_on_htp(model, {{"x", floats({1, 2}, {-1, 1})}});
+  // 1 / sqrt(1 + 1e-5) times 1000.1, less 1000: 0.095; of 1000, to which float16 rounds, -0.005.
+  EXPECT_NEAR(values(out, "y")[1], 0.095, 1e-3);
+  EXPECT_EQ(values(out, "z")[1], half(1001));
+}
+
+// A GELU written with Erf is one operator; capturing what is inside does not change it.
+TEST(SimHtp, GeluIsOneOperator) {
+  const char* text = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3] x) => (float[3] y{}) <float r = {{1.4142135}}, float one = {{1}}, float half = {{0.5}}> {{
+      d = Div (x, r) e = Erf (d) a = Add (e, one) m = Mul (x, a) y = Mul (m, half)
+    }})";
+  const Model model = model_from_text(fmt::format(fmt::runtime(text), ""));
+  const Model captured = model_from_text(fmt::format(fmt::runtime(text), ", float[3] e"));
+  const TensorMap x = {{"x", floats({3}, {4, -8, 1})}};
+  const auto y = values(run_on_htp(model, x), "y");
+  EXPECT_EQ(y[0], 4.00390625F) << "1 is no number of the internal format";
+  EXPECT_EQ(y[1], -0x1p-23F);
+  EXPECT_EQ(values(run_on_htp(captured, x), "y"), y);
+  EXPECT_EQ(values(run_on_htp(captured, x), "e")[0], 1);
+}
+
+// By a constant: its reciprocal in float16; by a tensor: the device's own reciprocal. 1/100 lies
+// 0.38 of a step above the value below it.
+TEST(SimHtp, Division) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,1] x, float[2] b) => (float[2,1] y, float[2,2] z) <float c = {1.4142135}> {
+      y = Div (x, c)
+      z = Div (x, b)
+    })");
+  const TensorMap out =
+      run_on_htp(model, {{"x", floats({2, 1}, {1, 3})}, {"b", floats({2}, {3, 6e4F})}});
+  EXPECT_EQ(values(out, "y")[0], half(0.70710678));
+  EXPECT_EQ(values(out, "z")[0], half(0.333251953125)) << "1/3 is rounded down";
+  EXPECT_EQ(values(out, "z")[3], 0) << "1/60000 is subnormal";
 }
 
 // Weights of 1e-5 (between 167 and 168 * 2^-24): kept, the relative error is 1.4e-3 at most;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tenonnx/base.h"
@@ -17,8 +18,13 @@ namespace tenonnx {
 // What happens to a value whose magnitude exceeds what the storage type holds. A finite value is
 // first rounded to the type's significant bits as if its exponent had no upper limit; what then
 // exceeds the limit overflows.
+//
+// kPattern: the operator computes as IEEE does, and what reads its results takes the bits of
+// infinity and NaN for ordinary numbers. As an operand 65536 is thus infinity and what is larger
+// NaN; as a result infinity is 65536 and NaN its pattern, (1 + significand / 1024) * 65536 of
+// float16 with the quiet bit set: 98304 to 131008.
 struct Overflow {
-  enum class Kind { kInfinity, kSaturate } kind = Kind::kInfinity;
+  enum class Kind { kInfinity, kSaturate, kPattern } kind = Kind::kInfinity;
   double max = 0;  // kSaturate: the largest magnitude that is stored; may exceed the type's own
                    // largest finite value (HTP keeps element-wise fp16 results up to 131008)
   // kSaturate: the magnitude that an infinite result is stored as; 0: `max`. (An infinite operand
@@ -26,6 +32,38 @@ struct Overflow {
   double infinite = 0;
   // kSaturate: the value that NaN is stored as, for a format that has no NaN; none: NaN stays NaN.
   std::optional<double> nan;
+};
+
+// Where one operator departs from "the exact result, rounded once".
+struct OperatorArithmetic {
+  std::optional<Overflow> overflow;      // of its results; kPattern: of its operands too
+  bool flush_results = false;            // subnormal results are zero, whatever `subnormals` says
+  bool round_attributes = false;         // float attributes are values of the storage type
+  bool keep_weights = false;             // its constants are not rounded
+  std::string form;                      // how it computes: passes/sim_forms.h; "": exactly
+  std::vector<double> reciprocal_error;  // of form "softmax_steps"
+};
+
+// A case in which the simulation stays away from the device, and why.
+struct CannotAgree {
+  std::string op_type;
+  std::string name;   // of the graph, as "Resize x2, linear"; empty: all of that operator
+  std::string range;  // of the inputs, as "beyond 65504"; empty: all
+  std::string reason, source, checked;
+};
+
+// How close the simulation is to the device, as `tenonnx device agree --write` measured it.
+struct OperatorAgreement {
+  std::string op_type;
+  std::int64_t cases = 0, good = 0;  // graphs at one range; with at least 99 % within a step
+  std::int64_t elements = 0, within = 0;
+  double bias = 0, worst = 0;  // in steps of float16: mean, and the largest difference
+};
+struct MeasuredAgreement {
+  std::string on;       // the device's address
+  std::string checked;  // the date
+  std::vector<std::pair<std::string, std::string>> versions;
+  std::vector<OperatorAgreement> operators;
 };
 
 // The arithmetic section of a device file: what `sim:NAME` computes.
@@ -47,6 +85,9 @@ struct Arithmetic {
   // approximated kernels.
   std::map<std::string, double> relative_error;
   std::uint64_t seed = 0;
+  std::map<std::string, OperatorArithmetic> operators;  // of ai.onnx
+  std::vector<CannotAgree> cannot_agree;
+  std::optional<MeasuredAgreement> agreement;  // none: not measured
 };
 
 // Where one statement of the file comes from.

@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "device/agreement.h"
 
 namespace tenonnx {
 namespace {
@@ -57,6 +58,32 @@ Json whole_device() {
                         {"indices", statement("int32")},
                         {"relative_error", {{"Softmax", statement(0.001)}}},
                         {"seed", 7}};
+  json["arithmetic"]["operators"] = {
+      {"Add", statement(Json{{"overflow", "pattern"}})},
+      {"Softmax", statement(Json{{"form", "softmax_steps"}, {"reciprocal_error", {0.5, -1}}})},
+      {"Reciprocal", statement(Json{{"overflow", {{"saturate", 65504}}},
+                                    {"subnormal_results", "flush"},
+                                    {"attributes", "rounded"},
+                                    {"weights", "float32"}})}};
+  json["arithmetic"]["cannot_agree"] = Json::array({{{"operator", "Resize"},
+                                                     {"case", "Resize x2, linear"},
+                                                     {"range", "normal"},
+                                                     {"reason", "not modelled"},
+                                                     {"source", "a graph"},
+                                                     {"checked", "2026-11"}}});
+  json["arithmetic"]["agreement"] = {{"on", "exec:toy"},
+                                     {"source", "a measurement"},
+                                     {"checked", "2026-11-30"},
+                                     {"versions", {{"tool", "1.0"}}},
+                                     {"operators",
+                                      {{"Add",
+                                        {{"cases", 3},
+                                         {"good_cases", 2},
+                                         {"elements", 10},
+                                         {"within_one_step", 9},
+                                         {"share", 0.9},
+                                         {"bias_steps", -0.5},
+                                         {"worst_steps", 7}}}}}};
   json["roles"] = {{"encoder", "sim:toy"}, {"decoder", "cpu"}};
   json["rows"] = Json::array({{{"operator", "Det"},
                                {"toolchain", "tool 1.0"},
@@ -101,6 +128,20 @@ TEST_F(DeviceFile, EveryFieldIsRead) {
   EXPECT_EQ(a.relative_error, (std::map<std::string, double>{{"Softmax", 0.001}}));
   EXPECT_EQ(a.seed, 7u);
   EXPECT_EQ(a.index_type(), DType::kInt32);
+  EXPECT_EQ(a.operators.at("Add").overflow->kind, Overflow::Kind::kPattern);
+  EXPECT_EQ(a.operators.at("Softmax").form, "softmax_steps");
+  EXPECT_EQ(a.operators.at("Softmax").reciprocal_error, (std::vector<double>{0.5, -1}));
+  EXPECT_FALSE(a.operators.at("Softmax").overflow.has_value());
+  const OperatorArithmetic& reciprocal = a.operators.at("Reciprocal");
+  EXPECT_EQ(reciprocal.overflow->max, 65504);
+  EXPECT_TRUE(reciprocal.flush_results && reciprocal.round_attributes && reciprocal.keep_weights);
+  ASSERT_EQ(a.cannot_agree.size(), 1u);
+  EXPECT_EQ(a.cannot_agree[0].name, "Resize x2, linear");
+  EXPECT_EQ(a.cannot_agree[0].reason, "not modelled");
+  ASSERT_TRUE(a.agreement.has_value());
+  EXPECT_EQ(a.agreement->operators.at(0).within, 9);
+  EXPECT_EQ(a.agreement->versions,
+            (std::vector<std::pair<std::string, std::string>>{{"tool", "1.0"}}));
   EXPECT_TRUE(device->is_target());
   ASSERT_EQ(device->rows.size(), 1u);
   EXPECT_EQ(device->rows[0].op_type, "Det");
@@ -108,6 +149,45 @@ TEST_F(DeviceFile, EveryFieldIsRead) {
   const auto bytes = read_file(device->file);
   ASSERT_TRUE(bytes.ok());
   EXPECT_EQ(device->sha256, sha256_hex(*bytes));
+}
+
+TEST_F(DeviceFile, AgreementIsWrittenIntoTheFile) {
+  Json json = whole_device();
+  ASSERT_TRUE(read(json).ok());
+  const fs::path file = directory_.path() / "toy.json";
+  MeasuredAgreement measured;
+  measured.on = "exec:other";
+  measured.checked = "2026-11-30";
+  measured.versions = {{"tool", "2.0"}};
+  measured.operators = {{"Softmax", 3, 3, 1000, 999, 0.25, 1.5}};
+  ASSERT_TRUE(write_agreement(file, measured).ok());
+  const auto device = read_device(file);
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  ASSERT_EQ(device->arithmetic->agreement->operators.size(), 1u);
+  const OperatorAgreement& one = device->arithmetic->agreement->operators[0];
+  EXPECT_EQ(one.op_type, "Softmax");
+  EXPECT_EQ(one.within, 999);
+  EXPECT_EQ(one.worst, 1.5);
+  // The rest of the file is as it was.
+  Json written = *read_json_file(file);
+  json["arithmetic"].erase("agreement");
+  written["arithmetic"].erase("agreement");
+  EXPECT_EQ(written, json);
+
+  measured.checked = "yesterday";
+  EXPECT_THAT(write_agreement(file, measured).message(), HasSubstr("expected the date"));
+  EXPECT_EQ(read_device(file)->arithmetic->agreement->on, "exec:other") << "the file was changed";
+  json.erase("arithmetic");
+  std::ofstream(file) << json.dump();
+  EXPECT_THAT(write_agreement(file, measured).message(), HasSubstr("no \"arithmetic\" section"));
+}
+
+TEST_F(DeviceFile, PatternIsOfFloat16) {
+  Json json = whole_device();
+  json["arithmetic"]["overflow_matmul_operand"]["value"] = "pattern";
+  EXPECT_TRUE(read(json).ok());
+  json["arithmetic"]["storage"]["value"] = "bfloat16";
+  EXPECT_THAT(error(json), HasSubstr("\"pattern\" is of float16, the storage is bfloat16"));
 }
 
 TEST_F(DeviceFile, UnknownFieldIsNamedWithTheAllowedOnes) {
@@ -156,6 +236,21 @@ TEST_F(DeviceFile, WrongValuesAreNamedWithTheirPath) {
       {"/arithmetic/overflow_matmul_result/value/infinite", -1, "/infinite: expected a number"},
       {"/arithmetic/overflow_matmul_result/value/nan", "nan", "/nan: expected a finite number"},
       {"/arithmetic/relative_error/Softmax/value", 2, "/relative_error/Softmax/value: expected"},
+      {"/arithmetic/operators/Add/value/overflow", "ieee",
+       "/operators/Add/value/overflow: expected \"infinity\", \"pattern\" or"},
+      {"/arithmetic/operators/Add/value/overfow", 1, "\"overfow\""},
+      {"/arithmetic/operators/Softmax/value/form", "softmax",
+       "/value/form: expected one of 'reciprocal_down' (of Reciprocal), "},
+      {"/arithmetic/operators/Softmax/value/form", "gelu_by_tanh",
+       "got 'gelu_by_tanh' for Softmax"},
+      {"/arithmetic/operators/Softmax/value/reciprocal_error", "0",
+       "/reciprocal_error: expected an array"},
+      {"/arithmetic/operators/Reciprocal/value/weights", "float64",
+       "/value/weights: expected 'float32', got 'float64'"},
+      {"/arithmetic/cannot_agree/0/reason", "", "/cannot_agree/0/reason: expected text"},
+      {"/arithmetic/agreement/operators/Add/good_cases", 4, "got 4 of 3"},
+      {"/arithmetic/agreement/operators/Add/within_one_step", 11, "got 11 of 10"},
+      {"/arithmetic/agreement/checked", "today", "/agreement/checked: expected the date"},
       {"/arithmetic/seed", -1, "/arithmetic/seed: expected 0 or more, got -1"},
       {"/arithmetic/seed", 1.5, "/arithmetic/seed: expected an integer"},
       {"/roles", Json::object(), "/roles: expected at least one role"},

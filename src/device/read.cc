@@ -13,9 +13,6 @@
 namespace tenonnx {
 namespace {
 
-// Overflow happens in float32, which holds the simulated values.
-constexpr double kLargestFloat32 = 0x1.FFFFFEp127;
-
 bool is_date(std::string_view text) {
   const auto number = [&](std::size_t at, std::size_t digits, int low, int high) {
     if (text.size() < at + digits) return false;
@@ -31,14 +28,14 @@ bool is_date(std::string_view text) {
   return text.size() == 7 || (text[7] == '-' && number(8, 2, 1, 31));
 }
 
+}  // namespace
+
 Result<std::string> filled_string(const JsonReader& reader, std::string_view key) {
   TENONNX_ASSIGN_OR_RETURN(const JsonReader field, reader.at(key));
   TENONNX_ASSIGN_OR_RETURN(std::string text, field.string());
   if (text.empty()) return DataLoss("{}: expected text, got an empty string", field.where());
   return text;
 }
-
-}  // namespace
 
 Result<Provenance> provenance_of(const JsonReader& reader) {
   Provenance provenance;
@@ -52,9 +49,6 @@ Result<Provenance> provenance_of(const JsonReader& reader) {
   return provenance;
 }
 
-namespace {
-
-// The "value" of a statement {"value": ..., "source": ..., "checked": ...}.
 Result<JsonReader> sourced_value(const JsonReader& reader) {
   TENONNX_RETURN_IF_ERROR(reader.only({"value", "source", "checked"}));
   TENONNX_RETURN_IF_ERROR(provenance_of(reader).status());
@@ -66,95 +60,7 @@ Result<JsonReader> sourced_value(const JsonReader& reader, std::string_view key)
   return sourced_value(statement);
 }
 
-Result<bool> sourced_flag(const JsonReader& reader, std::string_view key) {
-  TENONNX_ASSIGN_OR_RETURN(const JsonReader value, sourced_value(reader, key));
-  return value.boolean();
-}
-
-Result<std::string> sourced_choice(const JsonReader& reader, std::string_view key,
-                                   std::initializer_list<std::string_view> allowed) {
-  TENONNX_ASSIGN_OR_RETURN(const JsonReader value, sourced_value(reader, key));
-  TENONNX_ASSIGN_OR_RETURN(std::string text, value.string());
-  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
-  std::string list;
-  for (std::string_view choice : allowed)
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", choice);
-  return DataLoss("{}: expected one of {}, got '{}'", value.where(), list, text);
-}
-
-Result<double> positive(const JsonReader& reader, std::string_view key, double below) {
-  TENONNX_ASSIGN_OR_RETURN(const JsonReader field, reader.at(key));
-  TENONNX_ASSIGN_OR_RETURN(const double number, field.number());
-  if (number > 0 && number <= below) return number;
-  return DataLoss("{}: expected a number above 0 and at most {:g}, got {:g}", field.where(), below,
-                  number);
-}
-
-Result<Overflow> overflow_of(const JsonReader& reader, std::string_view key) {
-  TENONNX_ASSIGN_OR_RETURN(const JsonReader value, sourced_value(reader, key));
-  if (value.json().is_string()) {
-    if (value.json() == "infinity") return Overflow{};
-    return DataLoss("{}: expected \"infinity\" or {{\"saturate\": MAX}}, got '{}'", value.where(),
-                    value.json().get<std::string>());
-  }
-  if (!value.json().is_object()) return value.error("\"infinity\" or {\"saturate\": MAX}");
-  TENONNX_RETURN_IF_ERROR(value.only({"saturate", "infinite", "nan"}));
-  Overflow overflow;
-  overflow.kind = Overflow::Kind::kSaturate;
-  TENONNX_ASSIGN_OR_RETURN(overflow.max, positive(value, "saturate", kLargestFloat32));
-  if (value.has("infinite")) {
-    TENONNX_ASSIGN_OR_RETURN(overflow.infinite, positive(value, "infinite", kLargestFloat32));
-  }
-  if (value.has("nan")) {
-    TENONNX_ASSIGN_OR_RETURN(const double nan, value.number("nan"));
-    if (!(std::abs(nan) <= kLargestFloat32)) {
-      return DataLoss(
-          "{}/nan: expected a finite number, got {:g}; leave the field out where NaN "
-          "stays NaN",
-          value.where(), nan);
-    }
-    overflow.nan = nan;
-  }
-  return overflow;
-}
-
-Result<Arithmetic> arithmetic_of(const JsonReader& reader) {
-  TENONNX_RETURN_IF_ERROR(
-      reader.only({"storage", "round_inputs", "round_weights", "round_outputs",
-                   "overflow_elementwise", "overflow_matmul_result", "overflow_matmul_operand",
-                   "subnormals", "indices", "relative_error", "seed"}));
-  Arithmetic a;
-  TENONNX_ASSIGN_OR_RETURN(const std::string storage,
-                           sourced_choice(reader, "storage", {"float32", "float16", "bfloat16"}));
-  TENONNX_ASSIGN_OR_RETURN(a.storage, dtype_from_string(storage));
-  TENONNX_ASSIGN_OR_RETURN(a.round_inputs, sourced_flag(reader, "round_inputs"));
-  TENONNX_ASSIGN_OR_RETURN(a.round_weights, sourced_flag(reader, "round_weights"));
-  TENONNX_ASSIGN_OR_RETURN(a.round_outputs, sourced_flag(reader, "round_outputs"));
-  TENONNX_ASSIGN_OR_RETURN(a.elementwise, overflow_of(reader, "overflow_elementwise"));
-  TENONNX_ASSIGN_OR_RETURN(a.matmul_result, overflow_of(reader, "overflow_matmul_result"));
-  TENONNX_ASSIGN_OR_RETURN(a.matmul_operand, overflow_of(reader, "overflow_matmul_operand"));
-  TENONNX_ASSIGN_OR_RETURN(const std::string subnormals,
-                           sourced_choice(reader, "subnormals", {"keep", "flush"}));
-  a.keep_subnormals = subnormals == "keep";
-  if (reader.has("indices")) {
-    TENONNX_ASSIGN_OR_RETURN(
-        const std::string indices,
-        sourced_choice(reader, "indices", {"int32", "float32", "float16", "bfloat16"}));
-    TENONNX_ASSIGN_OR_RETURN(a.indices, dtype_from_string(indices));
-  }
-  if (reader.has("relative_error")) {
-    TENONNX_ASSIGN_OR_RETURN(const JsonReader errors, reader.at("relative_error"));
-    TENONNX_ASSIGN_OR_RETURN(const auto members, errors.members());
-    for (const auto& [op_type, statement] : members) {
-      TENONNX_RETURN_IF_ERROR(sourced_value(statement).status());
-      TENONNX_ASSIGN_OR_RETURN(a.relative_error[op_type], positive(statement, "value", 1.0));
-    }
-  }
-  TENONNX_ASSIGN_OR_RETURN(const std::int64_t seed, reader.integer_or("seed", 0));
-  if (seed < 0) return DataLoss("{}/seed: expected 0 or more, got {}", reader.where(), seed);
-  a.seed = static_cast<std::uint64_t>(seed);
-  return a;
-}
+namespace {
 
 Result<OperatorRow> row_of(const JsonReader& reader) {
   TENONNX_RETURN_IF_ERROR(reader.only({"operator", "domain", "condition", "toolchain", "placement",
@@ -225,7 +131,7 @@ Result<Device> device_from_json(const JsonReader& reader) {
   TENONNX_ASSIGN_OR_RETURN(device.provenance, provenance_of(reader));
   if (reader.has("arithmetic")) {
     TENONNX_ASSIGN_OR_RETURN(const JsonReader section, reader.at("arithmetic"));
-    TENONNX_ASSIGN_OR_RETURN(device.arithmetic, arithmetic_of(section));
+    TENONNX_ASSIGN_OR_RETURN(device.arithmetic, arithmetic_from_json(section));
   }
   if (reader.has("memory")) {
     TENONNX_ASSIGN_OR_RETURN(const JsonReader value, sourced_value(reader, "memory"));

@@ -19,6 +19,14 @@ bool is_device_name(std::string_view name);
 // "source" and "checked" of a statement.
 Result<Provenance> provenance_of(const JsonReader& reader);
 
+// A string that is not empty.
+Result<std::string> filled_string(const JsonReader& reader, std::string_view key);
+// The value of a statement {"value": ..., "source": ..., "checked": ...}, or of the one under key.
+Result<JsonReader> sourced_value(const JsonReader& reader);
+Result<JsonReader> sourced_value(const JsonReader& reader, std::string_view key);
+
+Result<Arithmetic> arithmetic_from_json(const JsonReader& reader);
+
 // Everything but `file` and `sha256`. An unknown field is an error: a misspelt one would be
 // ignored.
 Result<Device> device_from_json(const JsonReader& reader);

@@ -24,7 +24,9 @@ namespace {
 std::optional<float> foreign_value(const Tensor& tensor, bool product, const Arithmetic& a) {
   RoundSpec spec;
   spec.storage = a.storage;
-  spec.overflow = product ? a.matmul_result : a.elementwise;
+  // What a product stores as a NaN's pattern is an ordinary number to whoever reads it.
+  const bool pattern = a.matmul_result.kind == Overflow::Kind::kPattern;
+  spec.overflow = product && !pattern ? a.matmul_result : a.elementwise;
   spec.keep_subnormals = a.keep_subnormals;
   std::vector<float> rounded(static_cast<std::size_t>(tensor.size()));
   const float* values = tensor.data<float>();

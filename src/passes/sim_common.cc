@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,6 +17,7 @@
 #include "model/tensor_proto.h"
 #include "passes/inference.h"
 #include "passes/options.h"
+#include "passes/sim_gelu.h"
 #include "passes/sim_nodes.h"
 #include "passes/sim_round.h"
 
@@ -27,6 +29,7 @@ struct State {
   int onnx_type = 0;
   bool stored = false;      // holds values of the storage type only
   bool operand_ok = false;  // no magnitude that overflows as an operand
+  bool constant = false;    // a weight
   std::string use_as;       // another name that consumers take; "" for itself
 };
 
@@ -59,6 +62,10 @@ class Simulator {
   }
 
   Result<PassOutcome> run() {
+    if (const auto gelu = a_.operators.find("Gelu");
+        gelu != a_.operators.end() && !gelu->second.form.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(gelus_, find_sim_gelus(model_));
+    }
     TENONNX_RETURN_IF_ERROR(import_opset(model_.mutable_proto(), kSimDomain, 1));
     TENONNX_RETURN_IF_ERROR(graph(*model_.mutable_proto().mutable_graph(), nullptr));
     return std::move(outcome_);
@@ -77,13 +84,34 @@ class Simulator {
            !a_.keep_subnormals;
   }
 
+  const OperatorArithmetic& own_of(const onnx::NodeProto& node) const {
+    static const OperatorArithmetic none;
+    if (!normalized_domain(node.domain()).empty()) return none;
+    const auto found = a_.operators.find(node.op_type());
+    return found == a_.operators.end() ? none : found->second;
+  }
+
+  // Weights that only operators read which take them unrounded.
+  void find_kept_weights(const onnx::GraphProto& graph) {
+    std::unordered_set<std::string> rounded;
+    for (const onnx::NodeProto& node : graph.node()) {
+      const bool keeps = own_of(node).keep_weights;
+      for (int i = 0; i < node.input_size(); ++i)
+        (keeps && i > 0 ? kept_weights_ : rounded).insert(node.input(i));
+      for (const std::string_view name : captured_names(node)) rounded.emplace(name);
+    }
+    std::erase_if(kept_weights_, [&](const std::string& name) { return rounded.contains(name); });
+  }
+
   // Rounds a weight in place, and tells whether it can be an operand as it is.
-  Status weight(onnx::TensorProto& proto, State& state) {
+  Status weight(const std::string& name, onnx::TensorProto& proto, State& state) {
     state.onnx_type = proto.data_type();
+    state.constant = true;
     if (!is_simulated_type(proto.data_type())) return {};
     TENONNX_ASSIGN_OR_RETURN(Tensor values, model_.tensor(proto));
     const std::int64_t count = values.size();
-    if (a_.round_weights && changes_values(a_.elementwise)) {
+    const bool kept = kept_weights_.contains(name);
+    if (!kept && a_.round_weights && changes_values(a_.elementwise)) {
       Tensor rounded(values.dtype(), values.shape());
       if (values.dtype() == DType::kFloat32)
         round_values(spec(a_.elementwise), values.data<float>(), rounded.mutable_data<float>(),
@@ -91,12 +119,11 @@ class Simulator {
       else
         round_values(spec(a_.elementwise), values.data<double>(), rounded.mutable_data<double>(),
                      count);
-      const std::string name = proto.name();
-      proto = to_tensor_proto(rounded, name);
+      proto = to_tensor_proto(rounded, std::string(proto.name()));
       values = rounded;
       ++outcome_.applied;
     }
-    state.stored = a_.round_weights || !changes_values(a_.elementwise);
+    state.stored = (a_.round_weights && !kept) || !changes_values(a_.elementwise);
     const double limit = largest_kept(a_, a_.matmul_operand);
     state.operand_ok = true;
     for (std::int64_t i = 0; i < count && state.operand_ok; ++i) {
@@ -121,9 +148,10 @@ class Simulator {
     Scope scope;
     scope.types = &inference_.graphs[indices_.at(&graph)];
     scope.outer = outer;
+    if (outer == nullptr) find_kept_weights(graph);
     std::vector<onnx::NodeProto> nodes;
     for (onnx::TensorProto& proto : *graph.mutable_initializer())
-      TENONNX_RETURN_IF_ERROR(weight(proto, scope.states[proto.name()]));
+      TENONNX_RETURN_IF_ERROR(weight(proto.name(), proto, scope.states[proto.name()]));
     for (const onnx::SparseTensorProto& proto : graph.sparse_initializer()) {
       if (is_simulated_type(proto.values().data_type()))
         skip(proto.values().name(), "a sparse weight: it stays unrounded");
@@ -160,6 +188,14 @@ class Simulator {
   Status node(onnx::NodeProto& node, Scope& scope, const std::unordered_set<std::string>& used,
               std::vector<onnx::NodeProto>& nodes) {
     const bool standard = normalized_domain(node.domain()).empty();
+    if (is_inside_of_gelu(node)) return {};
+    const auto gelu = gelus_.inputs.find(node.output_size() > 0 ? node.output(0) : "");
+    const std::string gelu_input = gelu == gelus_.inputs.end() ? "" : gelu->second;
+    const OperatorArithmetic& own = gelu_input.empty() ? own_of(node) : a_.operators.at("Gelu");
+    const bool pattern_operands =
+        (own.overflow && own.overflow->kind == Overflow::Kind::kPattern) ||
+        (standard && is_product(node.op_type()));
+    bool operands_changed = false;
     bool inputs_stored = true, inputs_ok = true;
     for (int i = 0; i < node.input_size(); ++i) {
       const State* state = scope.find(node.input(i));
@@ -170,9 +206,11 @@ class Simulator {
       }
       const std::string original = node.input(i);
       if (!state->use_as.empty()) node.set_input(i, state->use_as);
-      if (standard && i < 2 && is_product(node.op_type()) && is_simulated_type(state->onnx_type) &&
-          !state->operand_ok && operands_may_overflow_)
+      if (pattern_operands && i < 2 && is_simulated_type(state->onnx_type) && !state->operand_ok &&
+          operands_may_overflow_) {
         node.set_input(i, operand(original, node.input(i), state->onnx_type, scope, nodes));
+        operands_changed = true;
+      }
     }
     bool has_body = false;
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
@@ -187,6 +225,7 @@ class Simulator {
     if (is_constant) TENONNX_RETURN_IF_ERROR(constant_node(node, constant));
 
     std::vector<onnx::NodeProto> after;
+    bool is_float32 = false;
     for (std::string& name : *node.mutable_output()) {
       if (name.empty()) continue;
       State& state = scope.states[name];
@@ -200,6 +239,7 @@ class Simulator {
              fmt::format("'{}' is {}: it stays as it is", name, onnx_type_name(state.onnx_type)));
       }
       if (!is_simulated_type(state.onnx_type)) continue;
+      is_float32 |= state.onnx_type == onnx::TensorProto::FLOAT;
       if (is_constant) {
         state = constant;
         continue;
@@ -207,9 +247,12 @@ class Simulator {
       // What the bodies write has been rounded there.
       if (has_body) continue;
       const bool product = standard && is_product(node.op_type());
-      RoundSpec spec = this->spec(product ? a_.matmul_result : a_.elementwise);
+      RoundSpec spec = this->spec(own.overflow ? *own.overflow
+                                  : product    ? a_.matmul_result
+                                               : a_.elementwise);
+      if (own.flush_results) spec.keep_subnormals = false;
       const auto error = a_.relative_error.find(node.op_type());
-      const bool moved = only_moves(node) && inputs_stored;
+      const bool moved = only_moves(node) && inputs_stored && !own.overflow;
       bool needed = a_.round_outputs && changes_values(spec.overflow) && !moved;
       if (error != a_.relative_error.end()) {
         if (!a_.round_outputs) spec = RoundSpec{};
@@ -223,13 +266,59 @@ class Simulator {
           ((only_moves(node) && inputs_ok) || (standard && is_within_one(node.op_type())));
       if (!needed || !used.contains(name)) continue;
       const std::string exact = names_.make(name + "/unrounded");
-      after.push_back(round_node(spec, state.onnx_type, names_.make(name + "/Round"), exact, name));
+      const std::string label = names_.make(name + "/Round");
+      std::optional<onnx::NodeProto> round;
+      if (operands_changed && spec.overflow.kind == Overflow::Kind::kPattern &&
+          state.onnx_type == onnx::TensorProto::FLOAT)
+        round = round_product_node(spec, node, label, exact, name);
+      after.push_back(round ? std::move(*round)
+                            : round_node(spec, state.onnx_type, label, exact, name));
       name = exact;
       ++outcome_.applied;
     }
+    if (own.round_attributes) round_attributes(node, this->spec(a_.elementwise), model_.opset());
+    if (!own.form.empty() && is_float32) use_form(node, own, gelu_input, scope, nodes);
     nodes.push_back(std::move(node));
     for (onnx::NodeProto& round : after) nodes.push_back(std::move(round));
     return {};
+  }
+
+  // Of a GELU that becomes one operator, and no output of the graph.
+  bool is_inside_of_gelu(const onnx::NodeProto& node) const {
+    if (node.output_size() != 1 || !gelus_.inside.contains(node.output(0))) return false;
+    const auto& outputs = model_.proto().graph().output();
+    // A node that is an output keeps the others: they are few, and only there while captured.
+    return std::none_of(outputs.begin(), outputs.end(), [&](const onnx::ValueInfoProto& output) {
+      return gelus_.inside.contains(output.name());
+    });
+  }
+
+  // Puts the operator in its form into the place of `node`, in float32.
+  void use_form(onnx::NodeProto& node, const OperatorArithmetic& own, const std::string& gelu_input,
+                const Scope& scope, std::vector<onnx::NodeProto>& nodes) {
+    if (!gelu_input.empty()) {
+      const State* state = scope.find(gelu_input);
+      if (state == nullptr || state->onnx_type != onnx::TensorProto::FLOAT) return;
+      node =
+          form_node(node, own, model_.opset(), state->use_as.empty() ? gelu_input : state->use_as);
+      return;
+    }
+    const bool divides = own.form == "by_reciprocal";
+    if (!divides) {
+      node = form_node(node, own, model_.opset(), node.input(0));
+      return;
+    }
+    // A compiler divides by a constant beforehand, and rounds to nearest.
+    const State* divisor = scope.find(node.input(1));
+    OperatorArithmetic reciprocal;
+    reciprocal.form =
+        divisor != nullptr && divisor->constant ? "reciprocal_nearest" : "reciprocal_down";
+    onnx::NodeProto inverse = form_node(node, reciprocal, model_.opset(), node.input(1));
+    inverse.set_name(names_.make(node.name() + "/Reciprocal"));
+    inverse.set_output(0, names_.make(node.input(1) + "/reciprocal"));
+    node.set_op_type("Mul");
+    node.set_input(1, inverse.output(0));
+    nodes.push_back(std::move(inverse));
   }
 
   std::string operand(const std::string& tensor, const std::string& use_as, int onnx_type,
@@ -250,7 +339,7 @@ class Simulator {
     state.stored = state.operand_ok = true;  // ConstantOfShape fills with 0 by default
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
       if (attribute.name() == "value") {
-        TENONNX_RETURN_IF_ERROR(weight(*attribute.mutable_t(), state));
+        TENONNX_RETURN_IF_ERROR(weight(node.output(0), *attribute.mutable_t(), state));
       } else if (attribute.name() == "value_float" || attribute.name() == "value_floats") {
         onnx::TensorProto values;
         values.set_data_type(onnx::TensorProto::FLOAT);
@@ -260,7 +349,7 @@ class Simulator {
         } else {
           values.add_float_data(attribute.f());
         }
-        TENONNX_RETURN_IF_ERROR(weight(values, state));
+        TENONNX_RETURN_IF_ERROR(weight(node.output(0), values, state));
         attribute.Clear();
         attribute.set_name("value");
         attribute.set_type(onnx::AttributeProto::TENSOR);
@@ -279,6 +368,8 @@ class Simulator {
   const Arithmetic& a_;
   UniqueNames names_;
   const Inference inference_;
+  SimGelus gelus_;
+  std::unordered_set<std::string> kept_weights_;
   std::unordered_map<const onnx::GraphProto*, std::size_t> indices_;
   bool operands_may_overflow_ = false;
   PassOutcome outcome_;

@@ -17,7 +17,12 @@
 // - Operands of MatMul, Gemm, Conv, ConvTranspose whose magnitude the multiplier cannot hold
 // overflow
 //   before the product (Arithmetic::matmul_operand).
-// - Bodies of If/Loop/Scan are transformed too.
+// - Where the device's IEEE operators leave NaN that others read as a number (Overflow::kPattern),
+// a
+//   RoundProduct finds which NaN it is.
+// - An operator with a form (passes/sim_forms.h) becomes the operator Form; a GELU written with Erf
+//   or Tanh is one operator, as the device's compiler makes it.
+// - Bodies of If/Loop/Scan are transformed too; forms of Gelu only in the main graph.
 //
 // The graph must run with ONNX Runtime's optimisation disabled: a fusion computes over the
 // rounding.
@@ -33,6 +38,8 @@ namespace tenonnx {
 inline constexpr std::string_view kSimDomain = "tenonnx.sim";
 inline constexpr std::string_view kSimRound = "Round";              // float32
 inline constexpr std::string_view kSimRoundDouble = "RoundDouble";  // float64
+inline constexpr std::string_view kSimForm = "Form";
+inline constexpr std::string_view kSimRoundProduct = "RoundProduct";
 
 // The nodes that stand for the arithmetic of MatMul and Conv units.
 bool is_product(std::string_view op_type);

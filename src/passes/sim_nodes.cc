@@ -2,12 +2,14 @@
 // Copyright The tenonnx authors
 #include "passes/sim_nodes.h"
 
+#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <array>
 
 #include "model/graph.h"
+#include "passes/edit.h"
 #include "passes/sim_common.h"
 
 namespace tenonnx {
@@ -98,6 +100,7 @@ onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::stri
     if (spec.overflow.infinite > 0) set_float(node, "infinite", spec.overflow.infinite);
     if (spec.overflow.nan) set_float(node, "nan", *spec.overflow.nan);
   }
+  if (spec.overflow.kind == Overflow::Kind::kPattern) set_int(node, "pattern", 1);
   if (!spec.keep_subnormals) set_int(node, "flush", 1);
   if (!spec.round) set_int(node, "range_only", 1);
   if (spec.relative_error > 0) {
@@ -105,6 +108,79 @@ onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::stri
     set_int(node, "seed", static_cast<std::int64_t>(spec.seed));
   }
   return node;
+}
+
+onnx::NodeProto form_node(const onnx::NodeProto& node, const OperatorArithmetic& own,
+                          std::int64_t opset, const std::string& input) {
+  onnx::NodeProto form;
+  form.set_op_type(std::string(kSimForm));
+  form.set_domain(std::string(kSimDomain));
+  form.set_name(node.name());
+  form.add_input(input);
+  form.add_output(node.output(0));
+  set_string(form, "form", own.form);
+  if (node.op_type() == "Softmax") {
+    // Source: ONNX Softmax-13, Softmax-11 (from the axis to the end, 1 by default).
+    set_int(form, "axis", attribute_or(node, "axis", std::int64_t{opset >= 13 ? -1 : 1}));
+    if (opset < 13) set_int(form, "to_end", 1);
+    onnx::AttributeProto& error = *form.add_attribute();
+    error.set_name("reciprocal_error");
+    error.set_type(onnx::AttributeProto::FLOATS);
+    for (const double c : own.reciprocal_error) error.add_floats(static_cast<float>(c));
+  }
+  return form;
+}
+
+std::optional<onnx::NodeProto> round_product_node(const RoundSpec& spec,
+                                                  const onnx::NodeProto& product,
+                                                  const std::string& name, const std::string& input,
+                                                  const std::string& output) {
+  const bool conv = product.op_type() == "Conv", gemm = product.op_type() == "Gemm";
+  const bool add = product.op_type() == "Add";
+  if (!conv && !gemm && !add && product.op_type() != "MatMul") return std::nullopt;
+  if (attribute_or(product, "auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
+  if (attribute_or(product, "alpha", 1.0F) != 1 || attribute_or(product, "beta", 1.0F) != 1)
+    return std::nullopt;
+  onnx::NodeProto node = round_node(spec, onnx::TensorProto::FLOAT, name, input, output);
+  node.set_op_type(std::string(kSimRoundProduct));
+  for (int i = 0; i < 2; ++i) node.add_input(product.input(i));
+  set_string(node, "product", conv ? "Conv" : add ? "Add" : "MatMul");
+  if (gemm) {
+    set_int(node, "trans_a", attribute_or(product, "transA", std::int64_t{0}));
+    set_int(node, "trans_b", attribute_or(product, "transB", std::int64_t{0}));
+  }
+  if (conv) {
+    set_int(node, "group", attribute_or(product, "group", std::int64_t{1}));
+    const auto set_ints = [&](const char* key, std::size_t count, std::int64_t fallback) {
+      const onnx::AttributeProto* given = find_attribute(product, key);
+      onnx::AttributeProto& out = *node.add_attribute();
+      out.set_name(key);
+      out.set_type(onnx::AttributeProto::INTS);
+      if (given != nullptr)
+        *out.mutable_ints() = given->ints();
+      else
+        for (std::size_t i = 0; i < count; ++i) out.add_ints(fallback);
+    };
+    set_ints("strides", 2, 1);
+    set_ints("dilations", 2, 1);
+    set_ints("pads", 4, 0);
+    if (product.input_size() > 2 && !product.input(2).empty()) node.add_input(product.input(2));
+  }
+  return node;
+}
+
+void round_attributes(onnx::NodeProto& node, const RoundSpec& spec, std::int64_t opset) {
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), "");
+  if (schema == nullptr) return;
+  for (const auto& [name, attribute] : schema->attributes()) {
+    if (attribute.type != onnx::AttributeProto::FLOAT) continue;
+    const onnx::AttributeProto* given = find_attribute(node, name);
+    if (given == nullptr && !attribute.default_value.has_f()) continue;
+    float value = given != nullptr ? given->f() : attribute.default_value.f();
+    round_values(spec, &value, &value, 1);
+    set_attribute(node, name, value);
+  }
 }
 
 }  // namespace tenonnx

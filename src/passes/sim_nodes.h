@@ -4,6 +4,8 @@
 // What the simulation of a device's arithmetic asks of an operator, and the nodes that it puts in.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,5 +29,19 @@ bool is_other_float(int onnx_type);     // float16, bfloat16
 // A node tenonnx.sim::Round (RoundDouble for float64).
 onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::string& name,
                            const std::string& input, const std::string& output);
+
+// A node tenonnx.sim::Form in the place of `node`, from its first input to its first output.
+onnx::NodeProto form_node(const onnx::NodeProto& node, const OperatorArithmetic& own,
+                          std::int64_t opset, const std::string& input);
+
+// A node tenonnx.sim::RoundProduct of what `product` wrote as `input`; nothing where its attributes
+// are not of a kind that is known: a Round does then.
+std::optional<onnx::NodeProto> round_product_node(const RoundSpec& spec,
+                                                  const onnx::NodeProto& product,
+                                                  const std::string& name, const std::string& input,
+                                                  const std::string& output);
+
+// Rounds the float attributes, those that are absent at their defaults, as stored values.
+void round_attributes(onnx::NodeProto& node, const RoundSpec& spec, std::int64_t opset);
 
 }  // namespace tenonnx

@@ -37,6 +37,45 @@ Format<T> format_of(DType storage) {
   return make(24, -126, static_cast<T>(std::numeric_limits<float>::max()));
 }
 
+// Bits of NaN: the quiet bit, then float16's other nine bits of significand as payload. The last
+// bit says that an operand was NaN: the NaN of an invalid operation has another sign on x86 than on
+// Arm.
+template <typename T>
+struct NanBits {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  static constexpr int kShift = std::numeric_limits<T>::digits - 11;  // to float16's significand
+  static constexpr Bits kQuiet = Bits{0x200} << kShift;
+  static constexpr Bits kOperand = 1;
+};
+
+// 65536 * (1 + significand / 1024) as bits: the significand stands where it did.
+template <typename T, typename Bits>
+Bits pattern_bits(Bits nan) {
+  using N = NanBits<T>;
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  constexpr Bits kSignificand = Bits{0x3ff} << N::kShift;
+  const Bits sign = (nan & N::kOperand) != 0 ? nan & kSign : kSign;
+  return sign | std::bit_cast<Bits>(T{65536}) | (nan & kSignificand) | N::kQuiet;
+}
+
+// Values that are stored already, as an IEEE operator sees their bits.
+template <typename T, typename Bits>
+void operand_array(const T* in, T* out, std::int64_t count) {
+  using N = NanBits<T>;
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  constexpr Bits kSignificand = Bits{0x3ff} << N::kShift;
+  const Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  const Bits first = std::bit_cast<Bits>(T{65536});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Bits bits = std::bit_cast<Bits>(in[i]), magnitude = bits & ~kSign;
+    Bits out_bits = bits;
+    if (magnitude == first) out_bits = (bits & kSign) | infinity;
+    if (magnitude > first && magnitude < infinity)
+      out_bits = (bits & kSign) | infinity | (bits & kSignificand) | N::kQuiet | N::kOperand;
+    out[i] = std::bit_cast<T>(out_bits);
+  }
+}
+
 template <typename T>
 struct Limits {
   T keep;      // the largest magnitude that stays
@@ -51,6 +90,7 @@ Limits<T> limits_of(const Overflow& overflow, const Format<T>& format) {
   constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
   if (overflow.kind == Overflow::Kind::kInfinity)
     return {format.largest, kInfinity, kInfinity, kNaN};
+  if (overflow.kind == Overflow::Kind::kPattern) return {format.largest, T{65536}, T{65536}, kNaN};
   const T max = static_cast<T>(overflow.max);
   return {max, max, overflow.infinite > 0 ? static_cast<T>(overflow.infinite) : max,
           overflow.nan ? static_cast<T>(*overflow.nan) : kNaN};
@@ -75,6 +115,7 @@ void round_array(const RoundSpec& spec, const T* from, T* to, std::int64_t total
   const Int beyond_bits = bits_of(limits.beyond), infinite_bits = bits_of(limits.infinite);
   const Int infinity = bits_of(std::numeric_limits<T>::infinity());
   const bool replace_nan = !std::isnan(limits.nan);
+  const bool pattern = spec.overflow.kind == Overflow::Kind::kPattern;
   const Int nan_bits = bits_of(limits.nan);
   const Int round_mask = spec.round ? -1 : 0;
   const T shift = format.subnormal_shift;
@@ -102,7 +143,8 @@ void round_array(const RoundSpec& spec, const T* from, T* to, std::int64_t total
       result = rounded > keep ? beyond_bits : result;
       result = magnitude >= infinity ? infinite_bits : result;
       result |= static_cast<Int>(sign);
-      const Int nan = replace_nan ? nan_bits : static_cast<Int>(bits);
+      const Int own_nan = pattern ? static_cast<Int>(pattern_bits<T, Bits>(bits)) : bits_of(in[i]);
+      const Int nan = replace_nan ? nan_bits : own_nan;
       result = magnitude > infinity ? nan : result;
       out[i] = std::bit_cast<T>(result);
     }
@@ -118,6 +160,8 @@ void round_all(const RoundSpec& spec, const T* in, T* out, std::int64_t count, s
     }
     in = out;
   }
+  if (!spec.round && spec.overflow.kind == Overflow::Kind::kPattern)
+    return operand_array<T, Bits>(in, out, count);
   round_array<T, Bits>(spec, in, out, count);
 }
 
@@ -139,6 +183,13 @@ void round_values(const RoundSpec& spec, const float* in, float* out, std::int64
 void round_values(const RoundSpec& spec, const double* in, double* out, std::int64_t count,
                   std::int64_t first) {
   round_all<double, std::uint64_t>(spec, in, out, count, first);
+}
+
+double pattern_of(float nan) {
+  return std::bit_cast<float>(pattern_bits<float>(std::bit_cast<std::uint32_t>(nan)));
+}
+double pattern_of(double nan) {
+  return std::bit_cast<double>(pattern_bits<double>(std::bit_cast<std::uint64_t>(nan)));
 }
 
 double normal_at(std::uint64_t seed, std::uint64_t index) {

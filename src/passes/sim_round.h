@@ -12,7 +12,10 @@
 //      limit: 2^(e-p+1) for 2^e <= |x|, and below m the unit at m (subnormals)
 //   3. a result below m is flushed to zero, sign kept, unless subnormals are kept
 //   4. kInfinity: beyond M is infinity. kSaturate: beyond max is max; infinity is `infinite` (max
-//      where that is 0); NaN is `nan` where the device has one.
+//      where that is 0); NaN is `nan` where the device has one. kPattern: beyond M is 65536,
+//      infinity's bits read as a number, and NaN is its pattern (pattern_of).
+// Where round is false, an operand of an operator with kPattern is made: 65536 is infinity, beyond
+// it NaN with the significand as payload.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +42,12 @@ void round_values(const RoundSpec& spec, const float* in, float* out, std::int64
                   std::int64_t first = 0);
 void round_values(const RoundSpec& spec, const double* in, double* out, std::int64_t count,
                   std::int64_t first = 0);
+
+// What a NaN is read as by operators that take its float16 bits for an ordinary number: the quiet
+// bit set, so 98304 to 131008. Of an operand's NaN the sign is kept; the NaN that IEEE makes of
+// inf - inf or 0 * inf is -98304.
+double pattern_of(float nan);
+double pattern_of(double nan);
 
 // A standard normal variate that depends on its two arguments alone.
 double normal_at(std::uint64_t seed, std::uint64_t index);

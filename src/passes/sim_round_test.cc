@@ -121,6 +121,38 @@ std::vector<float> interesting_values() {
   return values;
 }
 
+RoundSpec pattern() {
+  RoundSpec spec = plain(DType::kFloat16);
+  spec.overflow.kind = Overflow::Kind::kPattern;
+  return spec;
+}
+
+// Operands of IEEE operators and their results, on a device that reads NaN's bits as a number.
+TEST(SimRound, NanIsAPattern) {
+  RoundSpec operand = pattern();
+  operand.round = false;
+  EXPECT_EQ(round_one(operand, 65504), 65504);
+  EXPECT_EQ(round_one(operand, 65536), kInf);
+  EXPECT_EQ(round_one(operand, -65536), -kInf);
+  for (const float x : {65600.0F, 70016.0F, 98304.0F, 131008.0F}) {
+    const float nan = round_one(operand, x);
+    EXPECT_TRUE(std::isnan(nan)) << x;
+    // float16's quiet bit is the first of the significand: half of 65536.
+    const float quiet = x < 98304 ? x + 32768 : x;
+    EXPECT_EQ(round_one(pattern(), nan), quiet);
+    EXPECT_EQ(round_one(pattern(), round_one(operand, -x)), -quiet);
+    EXPECT_EQ(round_one(pattern(), nan * 1e-3F + 1), quiet) << "an operation keeps it";
+    double wide = x;
+    round_values(operand, &wide, &wide, 1);
+    EXPECT_TRUE(std::isnan(wide));
+    EXPECT_EQ(pattern_of(wide), quiet);
+  }
+  EXPECT_EQ(round_one(pattern(), 65520), 65536);
+  EXPECT_EQ(round_one(pattern(), -kInf), -65536);
+  EXPECT_EQ(round_one(pattern(), kNaN), -98304) << "of an invalid operation";
+  EXPECT_EQ(round_one(pattern(), -kNaN), -98304);
+}
+
 std::vector<RoundSpec> all_specs() {
   std::vector<RoundSpec> specs = {plain(DType::kFloat16),    plain(DType::kBFloat16),
                                   plain(DType::kFloat32),    saturating(131008),
