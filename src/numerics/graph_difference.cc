@@ -76,6 +76,9 @@ KindFinding other_nodes(const Model& reference, const std::vector<const onnx::No
     if (op == "Cast") out.kind = FaultKind::kPrecision;
     if (op == "Transpose") out.kind = FaultKind::kLayout;
   }
+  // What is written in place of a GridSample has Casts and Transposes too.
+  if (const auto samples = count.find("GridSample"); samples != count.end() && samples->second != 0)
+    out.kind = FaultKind::kSampling;
   // Nothing but a factor, or an addend.
   std::erase_if(count, [](const auto& entry) { return entry.second == 0; });
   if (count.size() == 1) {

@@ -165,7 +165,9 @@ class Ranker {
       TENONNX_ASSIGN_OR_RETURN(const Model other, cut_out(setup_.other, theirs));
       const KindFinding found = graph_difference(piece, other);
       if (!found.text.empty()) {
-        if (out.kind.explained < kExplains) out.kind.kind = found.kind;
+        // A kernel is what remains where nothing is known: the operator may say more.
+        if (out.kind.explained < kExplains && found.kind != FaultKind::kKernel)
+          out.kind.kind = found.kind;
         out.kind.text = found.text + "; " + out.kind.text;
         out.kind.explained = 1;
       }
