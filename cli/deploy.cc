@@ -36,6 +36,13 @@ RunCommand setup_deploy(CLI::App& app, const Globals& globals) {
   app.add_flag("--fuse-attention", options->fuse_attention,
                "Compute deformable attention of segments on the CPU by one operator each, of "
                "libtenonnx_ops.so, which becomes a part of the package");
+  app.add_option(
+         "--budget", options->budget,
+         "Runs on the target's device at most, over all cuts that are tried: each segment on "
+         "each image, the runs that show where nodes run, and that of the fresh process; what "
+         "the cache answers and compiling cost nothing. Where it is used up the verdict is "
+         "INCONCLUSIVE, with the budget that is needed; by default there is no limit")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_flag("--force", options->force, "Replace an existing package");
   app.add_flag("--keep-metadata", options->keep_metadata,
                "Keep the exporter's doc strings and metadata (they may hold paths of its machine)");

@@ -16,12 +16,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A log gets a line a step, and of a long step (an emulator takes up to a minute an image) one as
+// often as this.
+constexpr double kLogSeconds = 30;
+
 // One step of a long job, as last reported. One for the process, as standard error is.
 struct ProgressState {
   std::mutex mutex;
   std::string step;
   Clock::time_point started;
-  Clock::time_point drawn;
+  Clock::time_point drawn;  // on a terminal; in a log the last line
   bool line_open = false;
 };
 
@@ -88,7 +92,7 @@ Progress make_progress(const Globals& globals) {
       state->line_open = false;
       state->step = step;
       state->started = Clock::now();
-      state->drawn = {};
+      state->drawn = terminal ? Clock::time_point() : state->started;
     }
     const bool finished = total > 0 && done >= total;
     const double seconds = seconds_since(state->started);
@@ -99,8 +103,9 @@ Progress make_progress(const Globals& globals) {
       if (finished) std::fputc('\n', stderr);
       state->line_open = !finished;
       state->drawn = Clock::now();
-    } else if (finished) {
+    } else if (finished || (done > 0 && seconds_since(state->drawn) >= kLogSeconds)) {
       fmt::print(stderr, "  {} ({})\n", step, describe_progress(done, total, seconds));
+      state->drawn = Clock::now();
     }
     if (finished) state->step.clear();
     std::fflush(stderr);

@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <algorithm>
 #include <system_error>
 #include <vector>
 
@@ -24,26 +25,61 @@ bool is_context(const onnx::NodeProto& node) {
   return node.op_type() == "EPContext" && node.domain() == "com.microsoft";
 }
 
+std::string text_of(const onnx::NodeProto& node, std::string_view name) {
+  const auto* attribute = find_attribute(node, name);
+  return attribute == nullptr ? std::string() : attribute->s();
+}
+
+// Source: EPContext of com.microsoft; main_context and embed_mode are 1 where they are absent.
+bool flag(const onnx::NodeProto& node, std::string_view name) {
+  const auto* attribute = find_attribute(node, name);
+  return attribute == nullptr || attribute->i() != 0;
+}
+
+ContextPartition partition_of(const onnx::NodeProto& node) {
+  ContextPartition out;
+  out.name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+  out.source = text_of(node, "source");
+  out.main = flag(node, "main_context");
+  if (out.main && !flag(node, "embed_mode")) out.file = text_of(node, "ep_cache_context");
+  out.inputs.assign(node.input().begin(), node.input().end());
+  out.outputs.assign(node.output().begin(), node.output().end());
+  return out;
+}
+
 Status check_context(const onnx::NodeProto& node, const fs::path& directory) {
-  // A node that shares the binary of another one holds none. Source: EPContext of com.microsoft,
-  // attribute main_context (default 1), embed_mode (default 1: the binary itself).
-  const auto* main = find_attribute(node, "main_context");
-  if (main != nullptr && main->i() == 0) return {};
-  const auto* embed = find_attribute(node, "embed_mode");
-  const auto* content = find_attribute(node, "ep_cache_context");
-  if (content == nullptr || content->s().empty())
+  const ContextPartition partition = partition_of(node);
+  if (!partition.main) return {};
+  if (text_of(node, "ep_cache_context").empty())
     return DataLoss(
         "the compiled partition '{}' (EPContext) is without its binary: a runtime would leave it "
-        "to the "
-        "CPU or fail; compile the model again",
-        node.name());
-  if (embed == nullptr || embed->i() != 0) return {};
-  TENONNX_ASSIGN_OR_RETURN(const fs::path file, resolve_inside(directory, content->s()));
+        "to the CPU or fail; compile the model again",
+        partition.name);
+  if (partition.file.empty()) return {};
+  TENONNX_ASSIGN_OR_RETURN(const fs::path file, resolve_inside(directory, partition.file));
   std::error_code error;
   const auto bytes = fs::file_size(file, error);
   if (error || bytes == 0)
     return DataLoss("the binary '{}' of the compiled partition '{}' (EPContext) is {}",
-                    content->s(), node.name(), error ? "not there" : "empty");
+                    partition.file, partition.name, error ? "not there" : "empty");
+  return {};
+}
+
+// A partition that shares the binary of another one holds none; that other one must be there.
+Status check_shared(const std::vector<ContextPartition>& partitions) {
+  for (const ContextPartition& one : partitions) {
+    if (one.main) continue;
+    const bool found = std::any_of(
+        partitions.begin(), partitions.end(),
+        [&](const ContextPartition& other) { return other.main && other.source == one.source; });
+    if (!found)
+      return DataLoss(
+          "the compiled partition '{}' (EPContext, main_context 0) shares the binary of a main "
+          "context, and the model has none{}: the partition that held it was taken out; compile "
+          "the "
+          "model again",
+          one.name, one.source.empty() ? "" : fmt::format(" of '{}'", one.source));
+  }
   return {};
 }
 
@@ -99,10 +135,17 @@ std::size_t count_contexts(const Model& model) {
   return count;
 }
 
+std::vector<ContextPartition> context_partitions(const Model& model) {
+  std::vector<ContextPartition> out;
+  for (const onnx::NodeProto& node : model.proto().graph().node())
+    if (is_context(node)) out.push_back(partition_of(node));
+  return out;
+}
+
 Status check_contexts(const Model& model, const fs::path& directory) {
   for (const onnx::NodeProto& node : model.proto().graph().node())
     if (is_context(node)) TENONNX_RETURN_IF_ERROR(check_context(node, directory));
-  return {};
+  return check_shared(context_partitions(model));
 }
 
 }  // namespace tenonnx

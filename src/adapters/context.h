@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/model.h"
 #include "ort/executor.h"
@@ -33,8 +34,21 @@ Status write_context(const ContextSession& create, const std::filesystem::path& 
 
 // Nodes EPContext of the main graph.
 std::size_t count_contexts(const Model& model);
-// DataLoss: a node EPContext whose binary is empty, or whose file is missing or empty in
-// `directory`; InvalidArgument: one that leads out of it.
+
+// One compiled partition. Several may share a binary: then one of them, the main one, has it.
+struct ContextPartition {
+  std::string name;                          // of the node, else of its first output
+  std::string source;                        // the provider, as it names itself; may be empty
+  bool main = true;                          // it has a binary
+  std::string file;                          // of the binary beside the model; empty: within
+  std::vector<std::string> inputs, outputs;  // in the order in which the runtime binds them
+};
+// In the graph's order.
+std::vector<ContextPartition> context_partitions(const Model& model);
+
+// DataLoss: a partition whose binary is empty, or whose file is missing or empty in `directory`;
+// one that shares a binary where no other of its provider has one. InvalidArgument: a file that
+// leads out of the directory. (Tensors that a lost partition no longer makes: Model::load.)
 Status check_contexts(const Model& model, const std::filesystem::path& directory);
 
 }  // namespace tenonnx

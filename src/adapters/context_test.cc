@@ -12,12 +12,14 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "model/parse_for_test.h"
 
 namespace tenonnx {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A model of one compiled partition, as providers write it.
@@ -81,7 +83,6 @@ TEST_F(Context, WithoutItsBinary) {
   EXPECT_THAT(error(compiled("", 1)), AllOf(HasSubstr("'part' (EPContext) is without its binary"),
                                             HasSubstr("compile the model again")));
   EXPECT_THAT(error(compiled("", 0)), HasSubstr("is without its binary"));
-  EXPECT_EQ(error(compiled("", 1, /*main_context=*/0)), "no error") << "another node's binary";
 }
 
 TEST_F(Context, ABinaryBesideMustBeThere) {
@@ -93,6 +94,58 @@ TEST_F(Context, ABinaryBesideMustBeThere) {
   ASSERT_TRUE(write_file_atomic(dir_.path() / "part.bin", "bytes").ok());
   EXPECT_EQ(error(compiled("part.bin", 0)), "no error");
   EXPECT_NE(error(compiled("../part.bin", 0)), "no error") << "out of the package";
+}
+
+// Three partitions as QNN writes them: the first has the binary, the others are in it.
+Model three(const std::string& first, const std::string& second) {
+  return parse_model(R"(<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[4] x) => (float[4] y) {
+      a = com.microsoft.EPContext <)" +
+                     first + R"(> (x)
+      b = com.microsoft.EPContext <)" +
+                     second + R"(> (a)
+      y = com.microsoft.EPContext <main_context = 0, source = "QNN"> (b) })");
+}
+
+TEST_F(Context, PartitionsShareTheBinaryOfAMainOne) {
+  const Model model = three(R"(embed_mode = 1, ep_cache_context = "bytes", source = "QNN")",
+                            R"(main_context = 0, source = "QNN")");
+  EXPECT_EQ(error(model), "no error");
+  const auto partitions = context_partitions(model);
+  ASSERT_EQ(partitions.size(), 3U);
+  EXPECT_EQ(partitions[0].name, "a");
+  EXPECT_TRUE(partitions[0].main);
+  EXPECT_FALSE(partitions[1].main);
+  EXPECT_THAT(partitions[1].inputs, ElementsAre("a"));
+  EXPECT_THAT(partitions[1].outputs, ElementsAre("b"));
+}
+
+TEST_F(Context, NoMainContextAtAll) {
+  EXPECT_THAT(
+      error(three(R"(main_context = 0, source = "QNN")", R"(main_context = 0, source = "QNN")")),
+      AllOf(HasSubstr("'a' (EPContext, main_context 0) shares the binary of a main context"),
+            HasSubstr("the model has none of 'QNN'")));
+  // Another provider's binary does not help.
+  EXPECT_THAT(error(three(R"(ep_cache_context = "bytes", source = "OpenVINOExecutionProvider")",
+                          R"(main_context = 0, source = "QNN")")),
+              HasSubstr("'b' (EPContext, main_context 0)"));
+}
+
+// Each partition has a binary of its own.
+TEST_F(Context, OneBinaryOfSeveralIsMissing) {
+  const Model model = three(R"(embed_mode = 0, ep_cache_context = "a.bin", source = "QNN")",
+                            R"(embed_mode = 0, ep_cache_context = "b.bin", source = "QNN")");
+  ASSERT_TRUE(write_file_atomic(dir_.path() / "a.bin", "bytes").ok());
+  EXPECT_THAT(
+      error(model),
+      HasSubstr("the binary 'b.bin' of the compiled partition 'b' (EPContext) is not there"));
+  ASSERT_TRUE(write_file_atomic(dir_.path() / "b.bin", "bytes").ok());
+  EXPECT_EQ(error(model), "no error");
+  EXPECT_EQ(context_partitions(model)[1].file, "b.bin");
+  // One within, one beside.
+  EXPECT_THAT(error(three(R"(ep_cache_context = "", source = "QNN")",
+                          R"(embed_mode = 0, ep_cache_context = "b.bin", source = "QNN")")),
+              HasSubstr("partition 'a' (EPContext) is without its binary"));
 }
 
 TEST_F(Context, OnlySomeExecutorsCompile) {

@@ -20,8 +20,12 @@ constexpr std::string_view kSuffix = "_ctx.onnx";
 constexpr std::chrono::minutes kTimeLimit{30};  // a 640 px detector takes the emulator a minute
 constexpr std::size_t kTail = 1200;             // of a log, in a check
 
+std::string reload_name(const Segment& segment) {
+  return "context of " + segment.name + " in a fresh process";
+}
+
 Check reload(const fs::path& package, const Segment& segment, const fs::path& program) {
-  const std::string name = "context of " + segment.name + " in a fresh process";
+  const std::string name = reload_name(segment);
   const TemporaryDirectory work;
   if (work.path().empty()) return failed_check(name, "no temporary directory can be made");
   const fs::path log = work.path() / "log";
@@ -36,7 +40,104 @@ Check reload(const fs::path& package, const Segment& segment, const fs::path& pr
   return failed_check(name, fmt::format("{}: {}", end->text(), tail));
 }
 
+Json to_json(const ContextPartition& partition) {
+  Json out = {{"name", partition.name},
+              {"main", partition.main},
+              {"inputs", partition.inputs},
+              {"outputs", partition.outputs}};
+  if (!partition.file.empty()) out["file"] = partition.file;
+  return out;
+}
+
+Json partitions_of(const Model& model) {
+  Json out = Json::array();
+  for (const ContextPartition& partition : context_partitions(model))
+    out.push_back(to_json(partition));
+  return out;
+}
+
+const Json* named(const Json& partitions, const Json& name) {
+  for (const Json& one : partitions)
+    if (one.is_object() && one.contains("name") && one.at("name") == name) return &one;
+  return nullptr;
+}
+
+std::string names_of(const Json& tensors) {
+  std::string out;
+  for (const Json& tensor : tensors)
+    out += fmt::format("{}'{}'", out.empty() ? "" : ", ",
+                       tensor.is_string() ? tensor.get<std::string>() : tensor.dump());
+  return out.empty() ? "none" : out;
+}
+
+// `recorded` is what the manifest says, of any form: a person may have edited it.
+Status check_partitions(const Json& recorded, const Json& present) {
+  if (!recorded.is_array())
+    return DataLoss("the manifest's record of its compiled partitions is no list");
+  for (const Json& one : recorded) {
+    if (!one.is_object() || !one.contains("name") || !one.contains("inputs") ||
+        !one.contains("outputs"))
+      return DataLoss(
+          "the manifest's record of a compiled partition lacks name, inputs or outputs");
+    const Json* have = named(present, one.at("name"));
+    const std::string name = one.at("name").dump();
+    if (have == nullptr)
+      return DataLoss(
+          "the compiled partition {} (EPContext) is missing; {} of {} are there: deploy the model "
+          "again",
+          name, present.size(), recorded.size());
+    for (const char* side : {"inputs", "outputs"})
+      if (have->at(side) != one.at(side))
+        return DataLoss(
+            "the {} of the compiled partition {} are {}, in the manifest {}: the file was made "
+            "again "
+            "or changed; deploy the model again",
+            side, name, names_of(have->at(side)), names_of(one.at(side)));
+  }
+  for (const Json& one : present)
+    if (named(recorded, one.at("name")) == nullptr)
+      return DataLoss(
+          "the compiled partition {} (EPContext) is not in the manifest: deploy the model again",
+          one.at("name").dump());
+  return {};
+}
+
 }  // namespace
+
+Result<Json> record_contexts(const fs::path& package, const std::vector<Segment>& segments) {
+  Json out = Json::object();
+  for (const Segment& segment : segments) {
+    if (!is_context(segment)) continue;
+    TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(package / segment.file));
+    out[segment.name] = partitions_of(model);
+  }
+  return out;
+}
+
+Status check_recorded_contexts(const fs::path& package, const std::vector<Segment>& segments,
+                               const Json& settings) {
+  const auto record = settings.find("contexts");
+  for (const Segment& segment : segments) {
+    if (!is_context(segment)) continue;
+    const std::string where = fmt::format("segment '{}'", segment.name);
+    TENONNX_ASSIGN_OR_RETURN(const fs::path file, resolve_inside(package, segment.file));
+    auto model = Model::load(file);
+    if (!model.ok()) return model.status().at(where);
+    TENONNX_RETURN_IF_ERROR(check_contexts(*model, package).at(where));
+    const Json present = partitions_of(*model);
+    if (present.empty())
+      return DataLoss(
+          "{}: '{}' holds no compiled partition (EPContext): it is a plain model, which the device "
+          "would have to compile; deploy the model again",
+          where, segment.file);
+    if (record == settings.end()) continue;
+    const auto recorded = record->is_object() ? record->find(segment.name) : record->end();
+    if (recorded == record->end())
+      return DataLoss("{}: the manifest does not record its compiled partitions", where);
+    TENONNX_RETURN_IF_ERROR(check_partitions(*recorded, present).at(where));
+  }
+  return {};
+}
 
 bool ships_context(std::string_view address) { return address.starts_with("qnn:"); }
 
@@ -62,12 +163,23 @@ Status compile_segment(const Segment& segment, const Model& model, const fs::pat
   return check_contexts(compiled, directory);
 }
 
+std::size_t count_contexts(const std::vector<Segment>& segments) {
+  return static_cast<std::size_t>(std::count_if(segments.begin(), segments.end(), is_context));
+}
+
 std::vector<Check> reload_contexts(const fs::path& package, const std::vector<Segment>& segments,
-                                   const fs::path& program) {
+                                   const fs::path& program, RunBudget& budget) {
   std::vector<Check> out;
   if (program.empty()) return out;
-  for (const Segment& segment : segments)
-    if (is_context(segment)) out.push_back(reload(package, segment, program));
+  for (const Segment& segment : segments) {
+    if (!is_context(segment)) continue;
+    // Placement is never answered from a cache.
+    if (budget.take(false))
+      out.push_back(reload(package, segment, program));
+    else
+      out.push_back(
+          inconclusive_check(reload_name(segment), "the budget of device runs is used up"));
+  }
   return out;
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "flow/run_budget.h"
 #include "metrics/limit.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -31,12 +33,25 @@ bool any_context(const std::vector<Segment>& segments);
 Status compile_segment(const Segment& segment, const Model& model,
                        const std::filesystem::path& directory, const LoadOptions& options);
 
+// The partitions of every segment that ships compiled, as the manifest records them
+// (settings["contexts"]): segment -> [{"name", "main", "inputs", "outputs", "file"}].
+Result<Json> record_contexts(const std::filesystem::path& package,
+                             const std::vector<Segment>& segments);
+// DataLoss: what check_contexts (adapters/context.h) finds, binaries above all; and a segment whose
+// partitions are not those of the record: one is missing or new, or takes
+// or makes other tensors, or in another order; a compiled segment without a partition. Packages
+// without a record (older ones) are only asked for a partition.
+Status check_recorded_contexts(const std::filesystem::path& package,
+                               const std::vector<Segment>& segments, const Json& settings);
+
 // Each context loaded and run by `program` (the tenonnx command) in a process of its own, with
 // fallback forbidden and the placement read from the profile: what the compiling session left in
 // memory is no help there. A check a segment; none where the package has no context or `program` is
-// empty.
+// empty. Each is a run on the device: where the budget is used up the check is INCONCLUSIVE.
 std::vector<Check> reload_contexts(const std::filesystem::path& package,
                                    const std::vector<Segment>& segments,
-                                   const std::filesystem::path& program);
+                                   const std::filesystem::path& program, RunBudget& budget);
+// How many runs that takes.
+std::size_t count_contexts(const std::vector<Segment>& segments);
 
 }  // namespace tenonnx

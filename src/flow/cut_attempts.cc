@@ -57,7 +57,7 @@ FurtherAttempts further_attempts(const Device& device, const Model& prepared,
 }
 
 TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof) {
-  TriedCut out{attempt.origin, std::string(to_string(proof.verdict)), {}};
+  TriedCut out{attempt.origin, std::string(to_string(proof.verdict)), {}, proof.budget.text};
   for (const Check& check : proof.checks)
     if (check.verdict == Verdict::kFail) out.failed.push_back(check.name);
   return out;
@@ -65,8 +65,10 @@ TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof) {
 
 Json to_json(const std::vector<TriedCut>& tried) {
   Json out = Json::array();
-  for (const TriedCut& one : tried)
+  for (const TriedCut& one : tried) {
     out.push_back({{"cut", one.origin}, {"verdict", one.verdict}, {"failed", one.failed}});
+    if (!one.stopped.empty()) out.back()["stopped"] = one.stopped;
+  }
   return out;
 }
 
@@ -79,6 +81,7 @@ std::string describe(const std::vector<TriedCut>& tried) {
     if (!one.failed.empty()) out += fmt::format(" ({}", one.failed[0]);
     if (one.failed.size() > 1) out += fmt::format(" and {} more", one.failed.size() - 1);
     if (!one.failed.empty()) out += ")";
+    if (!one.stopped.empty()) out += ": " + one.stopped;
     out += "\n";
   }
   return out;

@@ -46,6 +46,7 @@ struct TriedCut {
   std::string origin;
   std::string verdict;              // or "not possible"
   std::vector<std::string> failed;  // names of the checks that failed; or why it is not possible
+  std::string stopped;              // where the budget was used up: BudgetStop::text
 };
 TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof);
 Json to_json(const std::vector<TriedCut>& tried);

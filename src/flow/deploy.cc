@@ -14,7 +14,7 @@
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/context_segments.h"
-#include "flow/cuts.h"
+#include "flow/deploy_attempt.h"
 #include "flow/kept_segments.h"
 #include "flow/prepare_for_device.h"
 #include "flow/result_text.h"
@@ -42,17 +42,6 @@ Result<Contract> load_contract(const DeployOptions& options, const Model& model,
   if (!notes.ok()) return notes.status().at(result.contract_origin);
   for (const std::string& note : *notes) result.notes.push_back("contract: " + note);
   return contract;
-}
-
-constexpr std::string_view kNotCompiled = "not compiled: ";
-constexpr std::string_view kFuseOffer = "--fuse-attention computes each by one operator";
-
-Status save_segment(const Segment& segment, const Model& model, const fs::path& directory,
-                    bool keep_metadata) {
-  SaveOptions save;
-  save.keep_metadata = keep_metadata;
-  if (uses_ops_library(model)) TENONNX_RETURN_IF_ERROR(copy_ops_library(directory));
-  return model.save(directory / segment.file, save).at("segment '" + segment.name + "'");
 }
 
 Result<InputSource> make_inputs(const DeployOptions& options, const Model& model,
@@ -84,21 +73,13 @@ Status check_roles(const Device& target) {
   return {};
 }
 
-// Of an attempt that was given up; nothing else lies in the directory before the package is
-// written.
-Status remove_segments(const fs::path& directory) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) fs::remove_all(entry, error);
-  if (error) return Io("cannot empty '{}': {}", directory.string(), error.message());
-  return {};
-}
-
 Json settings_of(const DeployOptions& options, const Model& source, const DeployResult& result) {
   Json passes = Json::array();
   for (const PassReport& pass : result.passes)
     passes.push_back({{"name", pass.name},
                       {"applied", pass.outcome.applied},
                       {"skipped", pass.outcome.skipped.size()}});
+  for (const ChosenPass& pass : result.chosen) passes.push_back(to_json(pass));
   const LoadOptions& load = options.load;
   Json settings = {{"contract", result.contract_origin},
                    {"source_files", source_files(source)},
@@ -111,6 +92,8 @@ Json settings_of(const DeployOptions& options, const Model& source, const Deploy
                    {"spinning", load.spinning},
                    {"optimization", to_string(load.optimization)}};
   if (!result.kept.empty()) settings["kept_on_cpu"] = result.kept;
+  if (!result.not_taken.empty()) settings["not_taken"] = to_json(result.not_taken);
+  if (options.budget > 0) settings["budget"] = options.budget;
   return settings;
 }
 
@@ -121,162 +104,32 @@ std::string executors_of(const std::vector<Segment>& segments) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-// What every attempt takes.
-struct Parties {
-  const DeployOptions& options;
-  const Device& device;
-  const Model& source;
-  const Model& prepared;
-  const InputSource& inputs;
-  const fs::path& directory;
-  const fs::path& plain;  // for the same segments without fused operators
-  KeptSegments* kept;     // nullptr without DeployOptions::keep_on_cpu
-};
-
-// Fuses the attention of a segment on the cpu, or says that it can be.
-Status fuse_attention(const DeployOptions& options, const Segment& segment, Model& model,
-                      DeployResult& result) {
-  if (segment.executor != "cpu") return {};
-  const std::vector<std::string> names(kFusePasses.begin(), kFusePasses.end());
-  Model fused = model.clone();
-  auto reports = run_passes(fused, names, {});
-  // An opset that the pass does not take: nothing to offer.
-  if (reports.status().code() == StatusCode::kUnsupported) return {};
-  if (!reports.ok()) return reports.status().at("segment '" + segment.name + "'");
-  PassReport& report = reports->front();
-  if (report.outcome.applied == 0) return {};
-  if (!options.fuse_attention) {
-    result.notes.push_back(
-        fmt::format("segment '{}' computes deformable attention by GridSample at {}; {}",
-                    segment.name, counted(report.outcome.sites.size(), "place"), kFuseOffer));
-    return {};
-  }
-  model = std::move(fused);
-  for (PassReport& one : *reports)
-    if (one.outcome.applied > 0) result.passes.push_back(std::move(one));
-  return {};
-}
-
-// False where the vendor's compiler does not take it: the segment ships as it is then, does not
-// load, and fails the proof with what the compiler says.
-Result<bool> compile(const Parties& parties, const Segment& segment, const Model& model,
-                     DeployResult& result) {
-  if (parties.options.progress) parties.options.progress("compile " + segment.name, 0, 0);
-  const Status status = compile_segment(segment, model, parties.directory, parties.options.load);
-  if (status.ok()) return true;
-  if (status.code() == StatusCode::kIo) return status;
-  result.notes.push_back(
-      fmt::format("{}segment '{}': {}", kNotCompiled, segment.name, status.message()));
-  return false;
-}
-
-Status add_segment(const Parties& parties, const std::string& name, const std::string& executor,
-                   Model& model, DeployResult& result) {
-  Manifest& manifest = result.manifest;
-  Segment segment;
-  segment.name = name;
-  segment.file = name + ".onnx";
-  segment.executor = executor;
-  segment.inputs = model.inputs();
-  segment.outputs = model.outputs();
-  const bool keep = parties.options.keep_metadata;
-  if (ships_context(executor)) {
-    segment.file = context_file(name);
-    TENONNX_ASSIGN_OR_RETURN(const bool compiled, compile(parties, segment, model, result));
-    if (compiled) {
-      TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.plain, keep));
-      manifest.segments.push_back(std::move(segment));
-      return {};
-    }
-    segment.file = name + ".onnx";
-  }
-  if (!parties.plain.empty())
-    TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.plain, keep));
-  TENONNX_RETURN_IF_ERROR(fuse_attention(parties.options, segment, model, result));
-  TENONNX_RETURN_IF_ERROR(save_segment(segment, model, parties.directory, keep));
-  manifest.segments.push_back(std::move(segment));
-  return {};
-}
-
-// Where the target's role of that name says.
-Status add_segment(const Parties& parties, const std::string& name, Model& model,
-                   DeployResult& result) {
-  TENONNX_ASSIGN_OR_RETURN(const std::string executor, parties.device.executor_for(name));
-  return add_segment(parties, name, executor, model, result);
-}
-
-// Writes the segments of one cut and proves them. Those of an earlier attempt go.
-Status try_cut(const Parties& parties, const CutAttempt& attempt, DeployResult& result) {
-  const DeployOptions& options = parties.options;
-  Manifest& manifest = result.manifest;
-  std::optional<CutModel> parts;
-  if (!attempt.cut.empty()) {
-    auto cut = cut_model(parties.prepared, attempt.cut);
-    if (!cut.ok()) {
-      if (result.tried.empty()) return cut.status().at(attempt.origin);
-      result.tried.push_back({attempt.origin, "not possible", {cut.status().message()}});
-      return {};
-    }
-    parts.emplace(std::move(*cut));
-  }
-  result.cut_origin = attempt.origin;
-  TENONNX_RETURN_IF_ERROR(remove_segments(parties.directory));
-  if (!parties.plain.empty()) TENONNX_RETURN_IF_ERROR(remove_segments(parties.plain));
-  std::erase_if(result.passes, [](const PassReport& pass) {
-    return std::find(kFusePasses.begin(), kFusePasses.end(), pass.name) != kFusePasses.end();
-  });
-  std::erase_if(result.notes, [](const std::string& note) {
-    return note.ends_with(kFuseOffer) || note.starts_with(kNotCompiled);
-  });
-  manifest.segments.clear();
-  manifest.boundaries.clear();
-  manifest.contract.cut.clear();
-  result.boundaries.clear();
-  result.cut_description.clear();
-  if (parties.kept != nullptr) {
-    for (KeptSegments::Part& part : parties.kept->parts)
-      TENONNX_RETURN_IF_ERROR(add_segment(parties, part.name, part.executor, part.model, result));
-    result.boundaries = parties.kept->boundaries;
-  } else if (parts) {
-    TENONNX_RETURN_IF_ERROR(add_segment(parties, "encoder", parts->encoder, result));
-    TENONNX_RETURN_IF_ERROR(add_segment(parties, "decoder", parts->decoder, result));
-    result.boundaries = std::move(parts->boundaries);
-    std::vector<std::string> names;
-    for (const BoundaryTensor& boundary : result.boundaries) names.push_back(boundary.source);
-    result.cut_description = describe(describe_named_cut(parties.prepared, names));
-  } else {
-    Model whole = parties.prepared.clone();
-    TENONNX_RETURN_IF_ERROR(add_segment(parties, "model", whole, result));
-  }
-  for (const BoundaryTensor& boundary : result.boundaries) {
-    manifest.boundaries.emplace_back(boundary.name, boundary.source);
-    // The package's contract names the cut that the package has; many segments have no one cut.
-    if (parts) manifest.contract.cut.push_back(boundary.source);
-  }
-
-  ProofRequest request;
-  request.package = parties.directory;
-  const auto fused = [](const PassReport& pass) { return pass.name == kFusePass; };
-  if (std::any_of(result.passes.begin(), result.passes.end(), fused) ||
-      any_context(manifest.segments))
-    request.plain = parties.plain;
-  request.contract = &manifest.contract;
-  request.segments = &manifest.segments;
-  request.source = &parties.source;
-  request.inputs = &parties.inputs;
-  request.labels = find_labels(options.labels, parties.inputs.folder());
-  request.labels_given = !options.labels.empty();
-  request.load = options.load;
-  request.progress = options.progress;
-  TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
-  if (result.proof.verdict != Verdict::kFail && any_context(manifest.segments)) {
-    if (options.progress) options.progress("reload in a fresh process", 0, 0);
-    for (Check& check : reload_contexts(parties.directory, manifest.segments, options.program))
-      result.proof.checks.push_back(std::move(check));
-    result.proof.verdict = overall_verdict(result.proof.checks);
-  }
-  result.tried.push_back(tried_cut(attempt, result.proof));
-  return {};
+// The rules of the target's file, and the proofs of the passes that they choose. On at most as many
+// images as an optimization takes: a region shows what it does on two.
+Result<DevicePreparation> prepare_compiled(const DeployOptions& options, const Device& device,
+                                           const Model& source, DeployResult& result) {
+  constexpr std::size_t kImages = 8;
+  // Again, one by one: folding is proved too.
+  Preparation shapes = options.preparation;
+  shapes.fold_constants = false;
+  Model model = source.clone();
+  TENONNX_ASSIGN_OR_RETURN(result.passes, prepare_graph(model, shapes));
+  DeployOptions few = options;
+  few.max_images = options.max_images == 0 ? kImages : std::min(options.max_images, kImages);
+  TENONNX_ASSIGN_OR_RETURN(InputSource shown, make_inputs(few, model, result.manifest.contract));
+  const TensorInputs inputs = TensorInputs::from_source(std::move(shown));
+  DevicePreparationOptions own;
+  own.fold_constants = options.preparation.fold_constants;
+  own.bitwise_only = !options.keep_on_cpu.empty();
+  own.contract = &result.manifest.contract;
+  own.seed = options.seed;
+  own.load = options.load;
+  own.progress = options.progress;
+  TENONNX_ASSIGN_OR_RETURN(DevicePreparation made, prepare_for_device(model, device, inputs, own));
+  result.chosen = std::move(made.passes);
+  result.not_taken = made.not_taken;
+  for (std::string& note : made.notes) result.notes.push_back(std::move(note));
+  return made;
 }
 
 }  // namespace
@@ -316,15 +169,15 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(const Model source, Model::load(options.model));
   Model prepared = source.clone();
   step("prepare");
-  TENONNX_ASSIGN_OR_RETURN(result.passes, prepare_graph(prepared, options.preparation));
   const bool compiles = std::any_of(device.roles.begin(), device.roles.end(),
                                     [](const auto& role) { return ships_context(role.second); });
-  if (compiles) {
-    TENONNX_ASSIGN_OR_RETURN(DevicePreparation made, prepare_for_device(prepared, device));
-    for (PassReport& pass : made.passes) result.passes.push_back(std::move(pass));
-    for (std::string& note : made.notes) result.notes.push_back(std::move(note));
-  }
+  TENONNX_ASSIGN_OR_RETURN(result.passes, prepare_graph(prepared, options.preparation));
   TENONNX_ASSIGN_OR_RETURN(manifest.contract, load_contract(options, prepared, result));
+  std::optional<DevicePreparation> made;
+  if (compiles) {
+    TENONNX_ASSIGN_OR_RETURN(made, prepare_compiled(options, device, source, result));
+    prepared = made->plain.clone();
+  }
   TENONNX_ASSIGN_OR_RETURN(const InputSource inputs,
                            make_inputs(options, prepared, manifest.contract));
   result.inputs = inputs.description();
@@ -348,8 +201,18 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   if ((options.fuse_attention || compiles) && plain.emplace().path().empty())
     return Io("no temporary directory can be made; set TMPDIR to a writable directory");
   const fs::path plain_segments = plain ? plain->path() : fs::path();
-  const Parties parties{options, device,        source,         prepared,
-                        inputs,  staged.path(), plain_segments, kept ? &*kept : nullptr};
+  const std::vector<Check> preparation_checks = made ? made->checks : std::vector<Check>();
+  const DeployParties parties{options,
+                              device,
+                              source,
+                              prepared,
+                              made && made->differ ? &made->compiled : nullptr,
+                              inputs,
+                              preparation_checks,
+                              staged.path(),
+                              plain_segments,
+                              kept ? &*kept : nullptr};
+  result.runs = RunBudget(options.budget);
   TENONNX_RETURN_IF_ERROR(try_cut(parties, first, result));
   if (!first.named && result.proof.verdict == Verdict::kFail) {
     const FurtherAttempts further = further_attempts(device, prepared, contract_cut);
@@ -369,11 +232,12 @@ Result<DeployResult> deploy(const DeployOptions& options) {
     });
   for (const std::string& note : proof.notes) result.notes.push_back(note);
   const auto applied = [](const PassReport& pass) { return pass.outcome.applied > 0; };
-  if (!proof.cut_is_right && std::any_of(result.passes.begin(), result.passes.end(), applied))
+  const auto chosen = [](const ChosenPass& pass) { return pass.run.applied > 0; };
+  if (!proof.cut_is_right && (std::any_of(result.passes.begin(), result.passes.end(), applied) ||
+                              std::any_of(result.chosen.begin(), result.chosen.end(), chosen)))
     result.notes.push_back(
         "passes changed the graph before the cut; deploy with --no-fold-constants to see whether "
-        "the "
-        "difference is theirs");
+        "the difference is theirs");
 
   step("write");
   manifest.target = device.name;
@@ -384,6 +248,10 @@ Result<DeployResult> deploy(const DeployOptions& options) {
   manifest.versions = proof.versions;
   manifest.versions.emplace_back(fmt::format("target file {}", device.name), device.sha256);
   manifest.settings = settings_of(options, source, result);
+  if (any_context(manifest.segments)) {
+    TENONNX_ASSIGN_OR_RETURN(manifest.settings["contexts"],
+                             record_contexts(staged.path(), manifest.segments));
+  }
   manifest.stages = {{"export", "ok", counted(manifest.segments.size(), "segment file")},
                      {"build", "ok", executors_of(manifest.segments)}};
   for (const StageStatus& stage : proof.stages) manifest.stages.push_back(stage);

@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "flow/cut_attempts.h"
 #include "flow/prepare.h"
+#include "flow/prepare_for_device.h"
 #include "flow/prove.h"
+#include "flow/run_budget.h"
 #include "flow/split.h"
 #include "ort/executor.h"
 #include "package/manifest.h"
@@ -47,6 +49,10 @@ struct DeployOptions {
   // The tenonnx command: where segments ship compiled it reloads and runs them in a fresh process.
   // Empty: that is not done.
   std::filesystem::path program;
+  // Runs of a segment on a device, over all attempts, that no cache answers; 0: no limit. The runs
+  // that show the placement and that of the fresh process count too; compiling does not. Where it
+  // is used up the package is INCONCLUSIVE, unless the inputs before have failed a gate.
+  std::size_t budget = 0;
   std::size_t random_inputs = 2;
   std::uint64_t seed = 1;
   LoadOptions load;
@@ -78,6 +84,12 @@ struct DeployResult {
   std::vector<BoundaryTensor> boundaries;
   std::vector<std::string> kept;  // nodes, by DeployOptions::keep_on_cpu
   std::vector<PassReport> passes;
+  std::vector<ChosenPass> chosen;   // by the rules of the target's file; not among `passes`
+  std::vector<NotTaken> not_taken;  // nodes that these rules do not take
+  RunBudget runs;                   // on devices
+  // The least budget that decides what was left open, with what the cache holds now; 0: nothing
+  // was.
+  std::size_t budget_needed = 0;
   std::string inputs;  // InputSource::description
 };
 

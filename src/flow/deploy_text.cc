@@ -36,6 +36,25 @@ std::uint64_t bytes_of(const Manifest& manifest, const std::string& path) {
   return 0;
 }
 
+// Only where a target's segments run on a device.
+std::string runs_text(const DeployResult& result) {
+  const RunBudget& runs = result.runs;
+  if (runs.used() + runs.recalled() == 0 && runs.limit() == 0) return {};
+  std::string out = fmt::format("\n  {} on the device", counted(runs.used(), "run"));
+  if (runs.recalled() > 0) out += fmt::format(", {} more from the cache", runs.recalled());
+  if (runs.limit() > 0) out += fmt::format("; budget {}", runs.limit());
+  out += "\n";
+  if (result.budget_needed == 0) return out;
+  std::string decided;
+  for (const TriedCut& one : result.tried)
+    if (one.verdict == "FAIL")
+      decided += fmt::format("{}FAIL: {}", decided.empty() ? "" : "; ", one.origin);
+  return out + fmt::format("  THE BUDGET WAS USED UP\n  decided:   {}\n  undecided: {}{}\n",
+                           decided.empty() ? "nothing" : decided, result.cut_origin,
+                           result.proof.budget.text.empty() ? std::string()
+                                                            : ": " + result.proof.budget.text);
+}
+
 // What an engineer would do now.
 std::string next_step(const DeployResult& result) {
   const std::string package = result.package.string();
@@ -43,6 +62,12 @@ std::string next_step(const DeployResult& result) {
   const bool cut = !result.boundaries.empty();
   if (result.manifest.verdict == "PASS")
     return out + fmt::format("  next:    tenonnx run {} IMAGES -o out\n", package);
+  if (result.budget_needed > 0)
+    return out + fmt::format(
+                     "  next:    deploy again with --budget {} or more (--force replaces the "
+                     "package); what "
+                     "the cache holds is not run again\n",
+                     result.budget_needed);
   if (result.manifest.verdict == "INCONCLUSIVE")
     return out + "  next:    deploy again with (more) --images: see the checks above\n";
   if (!cut && !result.proof.first_bad_tensor.empty())
@@ -55,11 +80,18 @@ std::string next_step(const DeployResult& result) {
 }  // namespace
 
 Json to_json(const DeployResult& result) {
+  const RunBudget& runs = result.runs;
   return {{"schema_version", 1},
           {"package", result.package.string()},
           {"verdict", result.manifest.verdict},
           {"boundaries", to_json(result.boundaries)},
           {"notes", result.notes},
+          {"device_runs",
+           {{"used", runs.used()},
+            {"recalled", runs.recalled()},
+            {"budget", runs.limit()},
+            {"used_up", runs.used_up()},
+            {"needed", result.budget_needed}}},
           {"manifest", to_json(result.manifest)}};
 }
 
@@ -95,6 +127,10 @@ std::string describe(const DeployResult& result) {
     out += fmt::format("  and {} more: boundaries in the manifest\n",
                        result.boundaries.size() - listed);
   if (!result.cut_description.empty()) out += fmt::format("  {}\n", result.cut_description);
+  if (!result.chosen.empty())
+    out += fmt::format("\n  prepared as devices/{}.json asks\n{}", manifest.target,
+                       describe(result.chosen));
+  out += runs_text(result);
   out += "\n" + checks_table(proof.checks);
   if (proof.fusion_crosses && proof.cut_is_right) out += "  a fusion crosses the cut\n";
   if (!proof.cut_is_right) out += "  the cut is wrong: nothing else was tried\n";

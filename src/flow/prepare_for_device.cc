@@ -3,107 +3,196 @@
 #include "flow/prepare_for_device.h"
 
 #include <fmt/format.h>
-#include <onnx/onnx_pb.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
+#include <memory>
+#include <string_view>
+#include <utility>
 
-#include "adapters/node_facts.h"
+#include "adapters/sim.h"
 #include "base/status.h"
 #include "base/wording.h"
+#include "flow/proof_data.h"
+#include "flow/result_text.h"
+#include "flow/whole_check.h"
+#include "passes/proof.h"
 
 namespace tenonnx {
 namespace {
 
-constexpr std::int64_t kCollapseOpset = 11;
+constexpr std::string_view kWhole = "whole graph: ", kPrepared = "prepared graph: ";
 
-struct Left {
-  std::size_t count = 0;
-  std::string first, why;
+// Runs one pass after the other, each with its proof.
+class Preparer {
+ public:
+  Preparer(const Device& device, const TensorInputs& inputs,
+           const DevicePreparationOptions& options)
+      : device_(device),
+        inputs_(inputs),
+        options_(options),
+        data_(region_data(inputs)),
+        executor_(make_proof_executor()),
+        prover_(*executor_, data_, proof_options(options)) {}
+
+  Result<DevicePreparation> prepare(const Model& model) {
+    out_.plain = model.clone();
+    if (options_.fold_constants)
+      TENONNX_RETURN_IF_ERROR(
+          run("fold_constants", "what follows from constants and static shapes", {}, out_.plain));
+    if (!device_.supported.empty()) {
+      if (const auto need = need_lower_rank(out_.plain, device_))
+        TENONNX_RETURN_IF_ERROR(run("collapse_rank", need->why,
+                                    {{"max_rank", std::to_string(need->option)}}, out_.plain));
+    }
+    out_.compiled = out_.plain.clone();
+    if (!device_.supported.empty()) TENONNX_RETURN_IF_ERROR(for_the_compiler());
+    if (out_.differ) TENONNX_RETURN_IF_ERROR(check_compiled());
+    out_.not_taken = not_taken(out_.compiled, device_);
+    for (const NotTaken& one : out_.not_taken) out_.notes.push_back(describe(one, device_));
+    return std::move(out_);
+  }
+
+ private:
+  static ProofOptions proof_options(const DevicePreparationOptions& options) {
+    ProofOptions out;
+    out.seed = options.seed;
+    out.threads = options.load.intra_op_threads;
+    return out;
+  }
+
+  // The passes that are not bitwise.
+  Status for_the_compiler() {
+    const auto opset = need_other_opset(out_.compiled, device_);
+    if (options_.bitwise_only) {
+      if (opset || need_gelu(out_.compiled, device_))
+        out_.notes.push_back(
+            "convert_opset and fuse_gelu are left out: they are for graphs that the device has to "
+            "itself, and the nodes that are kept on the cpu are named by the graph as it is");
+      return {};
+    }
+    if (opset)
+      TENONNX_RETURN_IF_ERROR(run("convert_opset", opset->why,
+                                  {{"target", std::to_string(opset->option)}}, out_.compiled));
+    if (const auto gelu = need_gelu(out_.compiled, device_))
+      TENONNX_RETURN_IF_ERROR(run("fuse_gelu", gelu->why, {}, out_.compiled));
+    return {};
+  }
+
+  Status run(std::string_view name, std::string why, const PassOptions& own, Model& model) {
+    TENONNX_ASSIGN_OR_RETURN(const PassInfo* pass, find_pass(name));
+    FixedPointRequest request;
+    request.passes = {pass};
+    for (const auto& [option, value] : own)
+      request.options[fmt::format("{}.{}", name, option)] = value;
+    request.repeat = false;
+    request.prove = [this](const PassInfo& info, const Model& before, const Model& after,
+                           const PassOutcome& outcome) {
+      return prover_.prove(info, before, after, outcome);
+    };
+    request.progress = options_.progress;
+    TENONNX_ASSIGN_OR_RETURN(FixedPointResult result, run_to_fixed_point(model, request));
+    note(ChosenPass{std::move(why), std::move(result.passes.front())});
+    return {};
+  }
+
+  void note(ChosenPass chosen) {
+    const PassRun& run = chosen.run;
+    const std::string_view name = run.pass->name;
+    if (run.undone)
+      out_.notes.push_back(fmt::format("{} was undone: {}", name, run.problem));
+    else if (!run.problem.empty())
+      out_.notes.push_back(fmt::format("{} was left out: {}", name, run.problem));
+    else if (run.applied == 0 && !run.skipped.empty())
+      out_.notes.push_back(fmt::format("{} changed nothing: {}: {}", name, run.skipped[0].node,
+                                       run.skipped[0].reason));
+    // What folds nothing was not needed.
+    if (run.applied == 0 && !run.undone && name == "fold_constants") return;
+    if (run.applied > 0 && run.pass->exactness != PassClass::kBitwise) {
+      out_.differ = true;
+      out_.checks.push_back(check_of(run));
+    }
+    out_.passes.push_back(std::move(chosen));
+  }
+
+  static Check check_of(const PassRun& run) {
+    Check check = run.proofs.front().worst;
+    check.note = check.name + (check.note.empty() ? "" : "; ") + check.note;
+    check.name = fmt::format("{}proof of {}", kPrepared, run.pass->name);
+    check.verdict = run.verdict;
+    return check;
+  }
+
+  Status check_compiled() {
+    TENONNX_ASSIGN_OR_RETURN(WholeCheck whole,
+                             check_whole(out_.plain, out_.compiled, PassClass::kAlgebraic, inputs_,
+                                         options_.contract, options_.load));
+    if (whole.verdict == Verdict::kFail) return undo();
+    for (Check& check : whole.checks) {
+      if (check.name.starts_with(kWhole)) check.name.erase(0, kWhole.size());
+      check.name = fmt::format("{}{}", kPrepared, check.name);
+      out_.checks.push_back(std::move(check));
+    }
+    return {};
+  }
+
+  // Each pass held by itself, all of them together did not: nothing of it is compiled.
+  Status undo() {
+    for (ChosenPass& chosen : out_.passes) {
+      PassRun& run = chosen.run;
+      if (run.pass->exactness == PassClass::kBitwise || run.applied == 0) continue;
+      run.undone = true;
+      run.applied = 0;
+      run.problem = "the whole graph behind it failed its check";
+      out_.notes.push_back(fmt::format("{} was undone: {}", run.pass->name, run.problem));
+    }
+    out_.compiled = out_.plain.clone();
+    out_.differ = false;
+    out_.checks.clear();
+    return {};
+  }
+
+  const Device& device_;
+  const TensorInputs& inputs_;
+  const DevicePreparationOptions& options_;
+  const ProofData data_;
+  const std::unique_ptr<Executor> executor_;
+  const PassProver prover_;
+  DevicePreparation out_;
 };
-
-std::int64_t largest_rank(const Device& device) {
-  std::int64_t out = 0;
-  for (const SupportRule& rule : device.supported) out = std::max(out, rule.max_rank);
-  return out;
-}
-
-bool exceeds(const NodeFacts& node, std::int64_t rank) {
-  const auto above = [&](const OperandFacts& one) {
-    return one.has_rank && static_cast<std::int64_t>(one.shape.size()) > rank;
-  };
-  return std::any_of(node.inputs.begin(), node.inputs.end(), above) ||
-         std::any_of(node.outputs.begin(), node.outputs.end(), above);
-}
-
-// Nodes Erf of x * (1 + erf(x / c)) in either order: what the Erf makes is added to, and the sum is
-// multiplied.
-std::set<std::string> within_gelu(const onnx::GraphProto& graph) {
-  std::map<std::string, std::vector<const onnx::NodeProto*>> users;
-  for (const onnx::NodeProto& node : graph.node())
-    for (const std::string& input : node.input()) users[input].push_back(&node);
-  const auto only = [&](const std::string& tensor,
-                        std::string_view type) -> const onnx::NodeProto* {
-    const auto found = users.find(tensor);
-    if (found == users.end() || found->second.size() != 1) return nullptr;
-    return found->second[0]->op_type() == type ? found->second[0] : nullptr;
-  };
-  std::set<std::string> out;
-  for (const onnx::NodeProto& node : graph.node()) {
-    if (node.op_type() != "Erf") continue;
-    const onnx::NodeProto* add = only(node.output(0), "Add");
-    if (add != nullptr && only(add->output(0), "Mul") != nullptr) out.insert(node.output(0));
-  }
-  return out;
-}
-
-std::string_view pass_for(std::string_view type) {
-  if (type == "Erf") return "; rewrite --pass fuse_gelu makes GELU of it where it is one";
-  if (type == "GridSample") return "; rewrite --pass replace_grid_sample_gather replaces it";
-  return "";
-}
-
-std::vector<std::string> not_taken(const Model& model, const Device& device) {
-  const auto facts = node_facts(model);
-  const onnx::GraphProto& graph = model.proto().graph();
-  const std::set<std::string> gelu = within_gelu(graph);
-  std::map<std::string, Left> left;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const onnx::NodeProto& node = graph.node(static_cast<int>(i));
-    if (node.op_type() == "Constant" || (node.output_size() > 0 && gelu.contains(node.output(0))))
-      continue;
-    const Support support = find_support(device.supported, facts[i]);
-    if (support.rule != nullptr) continue;
-    Left& one = left[node.op_type()];
-    if (one.count++ > 0) continue;
-    one.first = node.name().empty() ? node.output(0) : node.name();
-    one.why = support.why_not;
-  }
-  std::vector<std::string> out;
-  for (const auto& [type, one] : left)
-    out.push_back(fmt::format("devices/{} does not take {}, first '{}': {}{}",
-                              device.file.filename().string(), counted(one.count, type, type),
-                              one.first, one.why, pass_for(type)));
-  return out;
-}
 
 }  // namespace
 
-Result<DevicePreparation> prepare_for_device(Model& prepared, const Device& device) {
-  DevicePreparation out;
-  if (device.supported.empty()) return out;
-  const std::int64_t rank = largest_rank(device);
-  const auto facts = node_facts(prepared);
-  const bool high = std::any_of(facts.begin(), facts.end(),
-                                [&](const NodeFacts& node) { return exceeds(node, rank); });
-  if (high && prepared.opset() >= kCollapseOpset) {
-    const std::vector<std::string> names = {"collapse_rank"};
-    TENONNX_ASSIGN_OR_RETURN(
-        out.passes,
-        run_passes(prepared, names, {{"collapse_rank.max_rank", std::to_string(rank)}}));
+Result<DevicePreparation> prepare_for_device(const Model& model, const Device& device,
+                                             const TensorInputs& inputs,
+                                             const DevicePreparationOptions& options) {
+  return Preparer(device, inputs, options).prepare(model);
+}
+
+std::string describe(const std::vector<ChosenPass>& passes) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ChosenPass& chosen : passes) {
+    const PassRun& run = chosen.run;
+    int regions = 0;
+    for (const PassProof& proof : run.proofs) regions += proof.regions;
+    const std::string proof =
+        run.proofs.empty() ? run.undone ? "FAIL" : "changed nothing"
+                           : fmt::format("{}{} ({})", to_string(run.verdict),
+                                         run.undone ? ", undone" : "", counted(regions, "region"));
+    rows.push_back({std::string(run.pass->name), std::string(to_string(run.pass->exactness)),
+                    counted(run.applied, "change"), proof, chosen.why});
   }
-  out.notes = not_taken(prepared, device);
+  return aligned(rows, "  ");
+}
+
+Json to_json(const ChosenPass& pass) {
+  const PassRun& run = pass.run;
+  Json out = {
+      {"name", run.pass->name}, {"class", to_string(run.pass->exactness)}, {"why", pass.why},
+      {"applied", run.applied}, {"skipped", run.skipped.size()},           {"undone", run.undone}};
+  if (!run.problem.empty()) out["problem"] = run.problem;
+  if (run.proofs.empty()) return out;
+  out["verdict"] = to_string(run.verdict);
+  out["proof"] = to_json(run.proofs.front());
+  out["proof"].erase("seconds");  // the same again gives the same bytes
   return out;
 }
 

@@ -71,10 +71,12 @@ class Prover {
       proof_.notes.push_back(fmt::format("the labels do not name {} of {}, first '{}'",
                                          unlabelled.size(), counted(total, "image"),
                                          unlabelled.front()));
-    if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok())
+    if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok() && !proof_.budget.stopped)
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
-    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && parts_ != nullptr) diagnose();
+    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && parts_ != nullptr &&
+        !proof_.budget.stopped)
+      diagnose();
     return std::move(proof_);
   }
 
@@ -198,6 +200,11 @@ class Prover {
     } else {
       if (chain_ == nullptr && !load_chain()) return false;
       auto ran = chain_->run(input.tensors);
+      if (!ran.ok() && budget_used_up()) {
+        // The images that are left, and the run that shows the placement.
+        stop_for_budget((inputs_.size() - proof_.evidence.size() + 1) * chain_->on_devices());
+        return false;
+      }
       if (!ran.ok()) {
         forward_error_ = ran.status();
         return false;
@@ -229,10 +236,15 @@ class Prover {
     report("placement", 0, 1);
     LoadOptions options = request_.load;
     options.profile = true;
-    TENONNX_ASSIGN_OR_RETURN(const LoadedSegments profiled,
+    TENONNX_ASSIGN_OR_RETURN(LoadedSegments profiled,
                              LoadedSegments::load(request_.package, segments_, options));
     TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(0));
+    profiled.set_budget(request_.budget);
     const auto ran = profiled.run(input.tensors);
+    if (!ran.ok() && budget_used_up()) {
+      stop_for_budget(profiled.on_devices());
+      return {};
+    }
     if (!ran.ok()) return ran.status();
     proof_.placement = profiled.placement();
     report("placement", 1, 1);
@@ -269,7 +281,15 @@ class Prover {
       return false;
     }
     chain_ = std::make_unique<LoadedSegments>(std::move(*loaded));
+    chain_->set_budget(request_.budget);
     return true;
+  }
+
+  bool budget_used_up() const { return request_.budget != nullptr && request_.budget->used_up(); }
+  void stop_for_budget(std::size_t left) {
+    const std::size_t compared = proof_.evidence.size();
+    proof_.budget = stop_of(*request_.budget, compared, inputs_.size(), left);
+    proof_.input_hashes.resize(compared);
   }
 
   Result<Observation> disabled(const ReferenceInput& input, Result<Observation> ran) const {
@@ -330,8 +350,12 @@ class Prover {
     } else if (!forward_error_.ok()) {
       proof_.checks.push_back(failed("forward", forward_error_));
     } else {
-      for (Check& check : comparison_.checks(inputs_.is_random()))
-        proof_.checks.push_back(std::move(check));
+      // Of no input at all there is nothing to say but that.
+      if (proof_.budget.stopped)
+        proof_.checks.push_back(inconclusive_check(kBudgetCheck, proof_.budget.text));
+      if (!proof_.budget.stopped || proof_.budget.compared > 0)
+        for (Check& check : comparison_.checks(inputs_.is_random()))
+          proof_.checks.push_back(std::move(check));
       for (const SegmentPlacement& placement : proof_.placement)
         if (!placement.problem.empty())
           proof_.checks.push_back(
@@ -353,8 +377,11 @@ class Prover {
       forward = {"forward", "not run", "no session"};
     } else if (!forward_error_.ok()) {
       forward = {"forward", "failed", forward_error_.message()};
+    } else if (proof_.budget.stopped && proof_.budget.compared == 0) {
+      forward = {"forward", "not run", proof_.budget.text};
     } else {
       forward.detail = inputs_.description();
+      if (proof_.budget.stopped) forward.detail += ": " + proof_.budget.text;
     }
     proof_.stages = {std::move(init), std::move(forward)};
   }

@@ -16,6 +16,7 @@
 #include "flow/evidence.h"
 #include "flow/inputs.h"
 #include "flow/labels.h"
+#include "flow/run_budget.h"
 #include "flow/segments.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -38,6 +39,7 @@ struct ProofRequest {
   const InputSource* inputs = nullptr;
   std::filesystem::path labels;  // empty: none
   bool labels_given = false;     // by the user: to name none of the images is an error then
+  RunBudget* budget = nullptr;   // of runs on devices; nullptr: they are not counted
   LoadOptions load;
   Progress progress;
 };
@@ -62,6 +64,9 @@ struct Proof {
   std::vector<std::pair<std::string, std::string>>
       versions;  // tool, runtime, device files; by name
   std::vector<std::string> notes;
+  // Where the budget was used up: what is judged then are the inputs before. A gate that these fail
+  // is a FAIL, whatever the others would have said; else the proof is INCONCLUSIVE.
+  BudgetStop budget;
 };
 
 // Errors are for what prevents a judgement (an image that cannot be read, a model that does not run
@@ -73,6 +78,9 @@ TaskGates gates_for(const std::vector<Segment>& segments);
 
 // The checks of the graph level among a package's.
 bool is_graph_level(const Check& check);
+
+// The check that is INCONCLUSIVE where the budget was used up.
+inline constexpr const char* kBudgetCheck = "device runs within the budget";
 
 // Name of the check that says that the order of the size could not be proved. Only the source model
 // can tell: without it the check is to be carried over from the deploy.

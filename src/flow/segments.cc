@@ -9,6 +9,7 @@
 #include "adapters/context.h"
 #include "adapters/provider.h"
 #include "adapters/provider_refusal.h"
+#include "adapters/result_cache.h"
 #include "base/status.h"
 #include "base/wording.h"
 #include "ort/ops_library.h"
@@ -110,6 +111,26 @@ void LoadedSegments::add_versions(const Executor& executor, const std::string& s
   }
 }
 
+std::size_t LoadedSegments::on_devices() const {
+  return static_cast<std::size_t>(std::count_if(
+      segments_.begin(), segments_.end(), [](const Loaded& one) { return one.executor != "cpu"; }));
+}
+
+Status LoadedSegments::spend(const Loaded& segment, const TensorMap& inputs) const {
+  if (budget_ == nullptr || segment.executor == "cpu") return {};
+  const auto* recalls = dynamic_cast<const Recalls*>(segment.graph.get());
+  if (recalls != nullptr) {
+    std::vector<Tensor> ordered;
+    for (const TensorInfo& info : segment.graph->inputs()) ordered.push_back(inputs.at(info.name));
+    if (recalls->recalls(ordered)) {
+      budget_->recall();
+      return {};
+    }
+  }
+  if (budget_->take(recalls != nullptr)) return {};
+  return FailedPrecondition("the budget of {} is used up", counted(budget_->limit(), "device run"));
+}
+
 Result<Observation> LoadedSegments::run(const TensorMap& inputs) const {
   Observation out;
   TensorMap known = inputs;
@@ -118,6 +139,7 @@ Result<Observation> LoadedSegments::run(const TensorMap& inputs) const {
     const std::string where = fmt::format("segment '{}' on '{}'", segment.name, segment.executor);
     const auto picked = pick(*segment.graph, known);
     if (!picked.ok()) return picked.status().at(where);
+    TENONNX_RETURN_IF_ERROR(spend(segment, *picked));
     auto result = segment.graph->run(*picked);
     if (!result.ok()) return result.status().at(where);
     std::set<std::string> wanted;  // by later segments

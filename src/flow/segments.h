@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flow/comparison.h"
+#include "flow/run_budget.h"
 #include "ort/executor.h"
 #include "package/manifest.h"
 
@@ -38,6 +39,13 @@ class LoadedSegments {
   // needs are not looked at. No detections: decode() adds them.
   Result<Observation> run(const TensorMap& inputs) const;
 
+  // Runs on devices count against it from now on; nullptr: they are not counted. Where it is used
+  // up run() is FailedPrecondition, and nothing has run on the device that was about to. It must
+  // outlive this.
+  void set_budget(RunBudget* budget) { budget_ = budget; }
+  // Segments that are not on the cpu: what a run of all of them costs.
+  std::size_t on_devices() const;
+
   // Of the files as they were loaded: what no segment before makes, each once; and all that is
   // made.
   std::vector<TensorInfo> inputs() const;
@@ -56,7 +64,9 @@ class LoadedSegments {
     std::unique_ptr<LoadedGraph> graph;
   };
   void add_versions(const Executor& executor, const std::string& segment);
+  Status spend(const Loaded& segment, const TensorMap& inputs) const;
 
+  RunBudget* budget_ = nullptr;
   std::vector<Loaded> segments_;
   std::vector<std::pair<std::string, std::string>> versions_;
 };

@@ -193,6 +193,8 @@ Result<VerifyResult> verify(const VerifyOptions& options) {
   if (!options.model.empty() && options.images.empty())
     return InvalidArgument("--model is compared with on images: give --images DIR too");
   if (options.progress) options.progress("load", 0, 0);
+  TENONNX_RETURN_IF_ERROR(
+      check_recorded_contexts(options.package, result.manifest.segments, result.manifest.settings));
   {
     TENONNX_ASSIGN_OR_RETURN(
         const LoadedSegments segments,
