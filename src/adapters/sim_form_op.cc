@@ -27,6 +27,7 @@ double element(Form form, double x) {
       return gelu_by_tanh(x);
     case Form::kByReciprocal:
     case Form::kSoftmaxSteps:
+    case Form::kGridFractions:
       break;
   }
   return x;
@@ -40,6 +41,11 @@ struct FormKernel {
                            ORT_INVALID_ARGUMENT);
     axis = kernels::attribute_or<std::int64_t>(info, "axis", -1);
     to_end = kernels::attribute_or<std::int64_t>(info, "to_end", 0) != 0;
+    scale = kernels::attributes_or_none<float>(info, "scale");
+    offset = kernels::attributes_or_none<float>(info, "offset");
+    if (form == Form::kGridFractions && (scale.size() != 2 || offset.size() != 2))
+      throw Ort::Exception("tenonnx.sim Form: grid_fractions needs two scales and offsets",
+                           ORT_INVALID_ARGUMENT);
     for (const float c : kernels::attributes_or_none<float>(info, "reciprocal_error"))
       error.push_back(static_cast<double>(c));
   }
@@ -74,6 +80,7 @@ struct FormKernel {
   std::int64_t axis = -1;
   bool to_end = false;  // a row is everything from the axis on: Softmax before opset 13
   std::vector<double> error;
+  std::vector<float> scale, offset;  // of x and y, the last dimension
 
  private:
   struct Job {
@@ -87,6 +94,13 @@ struct FormKernel {
     const std::int64_t first = static_cast<std::int64_t>(index) * job.per_piece;
     const std::int64_t last = std::min(job.count, first + job.per_piece);
     for (std::int64_t i = first; i < last; ++i) {
+      if (job.kernel->form == Form::kGridFractions) {
+        const auto axis = static_cast<std::size_t>(i % 2);
+        job.out[i] = static_cast<float>(grid_fraction(
+            static_cast<double>(job.in[i]), static_cast<double>(job.kernel->scale[axis]),
+            static_cast<double>(job.kernel->offset[axis])));
+        continue;
+      }
       if (job.kernel->form != Form::kSoftmaxSteps) {
         job.out[i] = static_cast<float>(element(job.kernel->form, static_cast<double>(job.in[i])));
         continue;

@@ -3,8 +3,10 @@
 //
 // The operators of tenonnx.sim beside Round; float32 all of them.
 //
-// Form: x -> y, y a function of passes/sim_forms.h. Attributes: form (string); axis (int) and
-//   reciprocal_error (floats) of "softmax_steps".
+// Form: x -> y, y a function of passes/sim_forms.h. Attributes: form (string); of "softmax_steps"
+// axis
+//   and to_end (ints), reciprocal_error (floats); of "grid_fractions" scale and offset (two
+//   floats).
 // RoundProduct: y, a, b[, bias] -> z, y rounded as Round does; where y is NaN, the number that the
 //   device stores (passes/sim_products.h). Attributes: those of Round; product ("MatMul", "Conv",
 //   "Add"); trans_a, trans_b, group (ints), strides, pads, dilations (ints).

@@ -228,8 +228,8 @@ TEST_F(DeviceFile, WrongValuesAreNamedWithTheirPath) {
       {"/arithmetic/round_inputs/value", 1, "/arithmetic/round_inputs/value: expected a boolean"},
       {"/arithmetic/subnormals/value", "drop", "expected one of 'keep', 'flush', got 'drop'"},
       {"/arithmetic/overflow_matmul_operand/value", "inf",
-       "/arithmetic/overflow_matmul_operand/value: expected \"infinity\" or"},
-      {"/arithmetic/overflow_elementwise/value", 65504, "expected \"infinity\" or"},
+       "/arithmetic/overflow_matmul_operand/value: expected \"infinity\", \"pattern\" or"},
+      {"/arithmetic/overflow_elementwise/value", 65504, "expected \"infinity\", \"pattern\" or"},
       {"/arithmetic/overflow_elementwise/value/saturate", 0,
        "/arithmetic/overflow_elementwise/value/saturate: expected a number above 0"},
       {"/arithmetic/overflow_elementwise/value/saturate", "inf", "expected a number above 0"},
@@ -467,8 +467,20 @@ TEST(Schema, NamesTheFieldsOfTheReader) {
   EXPECT_EQ(allowed_by_reader("/rows/0"), allowed_by_schema("/properties/rows/items/properties"));
   EXPECT_EQ(allowed_by_reader("/arithmetic/round_inputs"),
             allowed_by_schema("/$defs/flag/properties"));
+  const std::string section = "/properties/arithmetic/properties";
+  EXPECT_EQ(allowed_by_reader("/arithmetic/operators/Add/value"),
+            allowed_by_schema(
+                (section + "/operators/additionalProperties/properties/value/properties").c_str()));
+  EXPECT_EQ(allowed_by_reader("/arithmetic/cannot_agree/0"),
+            allowed_by_schema((section + "/cannot_agree/items/properties").c_str()));
+  EXPECT_EQ(allowed_by_reader("/arithmetic/agreement"),
+            allowed_by_schema((section + "/agreement/properties").c_str()));
+  EXPECT_EQ(
+      allowed_by_reader("/arithmetic/agreement/operators/Add"),
+      allowed_by_schema(
+          (section + "/agreement/properties/operators/additionalProperties/properties").c_str()));
   EXPECT_EQ(allowed_by_reader("/arithmetic/overflow_elementwise/value"),
-            allowed_by_schema("/$defs/overflow/properties/value/oneOf/1/properties"));
+            allowed_by_schema("/$defs/overflow_value/oneOf/1/properties"));
 }
 
 // With Python's jsonschema where there is one; the reader above is the judge everywhere else.

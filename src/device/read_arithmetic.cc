@@ -18,12 +18,13 @@ namespace {
 constexpr double kLargestFloat32 = 0x1.FFFFFEp127;
 
 // Form -> the operator that it is of.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kForms = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kForms = {{
     {"reciprocal_down", "Reciprocal"},
     {"by_reciprocal", "Div"},
     {"softmax_steps", "Softmax"},
     {"sigmoid_by_tanh", "Sigmoid"},
     {"gelu_by_tanh", "Gelu"},
+    {"grid_fractions", "GridSample"},
 }};
 
 Result<bool> sourced_flag(const JsonReader& reader, std::string_view key) {

@@ -15,8 +15,8 @@
 #include "adapters/address.h"
 #include "base/nearest.h"
 #include "base/status.h"
-#include "base/wording.h"
-#include "flow/result_text.h"
+#include "device/agreement.h"
+#include "flow/agree_sides.h"
 #include "model/text.h"
 
 namespace tenonnx {
@@ -25,7 +25,6 @@ namespace {
 // The emulator's float32 outputs are off their float16 value by one float32 step, 2^-13 of a
 // float16's.
 constexpr double kOneStep = 1.001;
-constexpr double kGood = 0.99;  // of the elements within a step: below it a case is listed
 
 struct Range {
   const char* name;
@@ -114,44 +113,14 @@ TensorMap inputs_of(const AgreeCase& one, const Model& model, const Range& range
   return out;
 }
 
-void compare(const Tensor& device, const Tensor& simulated, Agreement& out) {
-  const float* a = device.data<float>();
-  const float* b = simulated.data<float>();
-  double sum = 0;
-  std::int64_t finite = 0;
-  out.elements = element_count(device.shape());
-  for (std::int64_t i = 0; i < out.elements; ++i) {
-    const double x = a[i], y = b[i];
-    if (!std::isfinite(x) || !std::isfinite(y)) {
-      const bool same = (std::isnan(x) && std::isnan(y)) || x == y;
-      out.within += same ? 1 : 0;
-      out.not_finite += std::isfinite(x) != std::isfinite(y) ? 1 : 0;
-      continue;
-    }
-    const double steps = half_steps(x, y);
-    ++finite;
-    sum += x < y ? -steps : steps;
-    out.within += steps <= kOneStep ? 1 : 0;
-    if (steps <= out.worst) continue;
-    out.worst = steps;
-    out.worst_device = x;
-    out.worst_simulated = y;
-  }
-  out.bias = finite > 0 ? sum / static_cast<double>(finite) : 0;
-}
-
-struct Sides {
-  const Executor &device, &simulation;
-};
-
 // What one graph comes to at each of its ranges; the status of the side that does not take it.
-Status run_case(const AgreeCase& one, const Sides& sides, const AgreeOptions& options,
+Status run_case(const AgreeCase& one, const AgreeSides& sides, const AgreeOptions& options,
                 AgreeResult& result) {
   TENONNX_ASSIGN_OR_RETURN(const Model model, model_of(one, options.seed));
   LoadOptions load = options.load;
   load.disable_fallback = load.reuse_results = true;
-  TENONNX_ASSIGN_OR_RETURN(const auto device, sides.device.load(model, load));
-  TENONNX_ASSIGN_OR_RETURN(const auto simulation, sides.simulation.load(model, options.load));
+  TENONNX_ASSIGN_OR_RETURN(const auto device, sides.device->load(model, load));
+  TENONNX_ASSIGN_OR_RETURN(const auto simulation, sides.simulation->load(model, options.load));
   std::vector<const Range*> ranges = {&kNormal};
   if (one.values != AgreeCase::Values::kUnit) ranges.push_back(&kSubnormal);
   if (one.beyond) ranges.push_back(&kBeyond);
@@ -160,13 +129,17 @@ Status run_case(const AgreeCase& one, const Sides& sides, const AgreeOptions& op
     TENONNX_ASSIGN_OR_RETURN(const TensorMap a, device->run(inputs));
     TENONNX_ASSIGN_OR_RETURN(const TensorMap b, simulation->run(inputs));
     Agreement made{one.op_type, one.name, range->name};
-    compare(a.at("y"), b.at("y"), made);
+    add_elements(a.at("y"), b.at("y"), made);
     result.cases.push_back(std::move(made));
   }
   return {};
 }
 
-Status check_only(const AgreeOptions& options) {
+Status check_options(const AgreeOptions& options) {
+  if (!options.write.empty() && (!options.only.empty() || options.budget_seconds > 0))
+    return InvalidArgument(
+        "--write puts the figures of the whole pack into '{}': leave out --only and --budget",
+        options.write.string());
   std::vector<std::string> known;
   for (const AgreeCase& one : agree_cases())
     if (known.empty() || known.back() != one.op_type) known.push_back(one.op_type);
@@ -177,8 +150,6 @@ Status check_only(const AgreeOptions& options) {
   return {};
 }
 
-std::string share_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
 }  // namespace
 
 double half_steps(double a, double b) {
@@ -188,22 +159,70 @@ double half_steps(double a, double b) {
   return std::abs(a - b) / std::ldexp(1.0, exponent - 10);
 }
 
+void add_elements(const Tensor& device, const Tensor& simulated, Agreement& out) {
+  const float* a = device.data<float>();
+  const float* b = simulated.data<float>();
+  double sum = out.bias * static_cast<double>(out.finite);
+  const std::int64_t count = element_count(device.shape());
+  out.elements += count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = a[i], y = b[i];
+    if (!std::isfinite(x) || !std::isfinite(y)) {
+      const bool same = (std::isnan(x) && std::isnan(y)) || x == y;
+      out.within += same ? 1 : 0;
+      out.not_finite += std::isfinite(x) != std::isfinite(y) ? 1 : 0;
+      continue;
+    }
+    const double steps = half_steps(x, y);
+    ++out.finite;
+    sum += x < y ? -steps : steps;
+    out.within += steps <= kOneStep ? 1 : 0;
+    if (steps <= out.worst) continue;
+    out.worst = steps;
+    out.worst_device = x;
+    out.worst_simulated = y;
+  }
+  out.bias = out.finite > 0 ? sum / static_cast<double>(out.finite) : 0;
+}
+
 double Agreement::share() const {
   return elements > 0 ? static_cast<double>(within) / static_cast<double>(elements) : 0;
 }
 
-Result<AgreeResult> agree(const AgreeOptions& options) {
-  TENONNX_RETURN_IF_ERROR(check_only(options));
-  TENONNX_ASSIGN_OR_RETURN(const auto device, make_executor(options.on));
-  TENONNX_ASSIGN_OR_RETURN(const auto simulation, make_executor(options.against));
-  AgreeResult result;
+Result<AgreeSides> open_sides(const AgreeOptions& options, AgreeResult& result) {
+  AgreeSides sides;
+  TENONNX_ASSIGN_OR_RETURN(sides.device, make_executor(options.on));
+  TENONNX_ASSIGN_OR_RETURN(sides.simulation, make_executor(options.against));
+  constexpr std::string_view kSim = "sim:";
+  if (options.against.starts_with(kSim)) {
+    TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(options.against.substr(kSim.size())));
+    if (device.arithmetic) sides.reasons = device.arithmetic->cannot_agree;
+  }
   result.on = options.on;
   result.against = options.against;
   result.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   std::set<std::string> seen;
-  for (const Executor* side : {device.get(), simulation.get()})
+  for (const Executor* side : {sides.device.get(), sides.simulation.get()})
     for (const auto& [name, version] : side->versions())
       if (seen.insert(name).second) result.versions.emplace_back(name, version);
+  return sides;
+}
+
+void AgreeSides::set_reason(Agreement& one) const {
+  if (one.share() >= kGoodShare) return;
+  for (const CannotAgree& known : reasons) {
+    if (known.op_type != one.op_type || (!known.name.empty() && known.name != one.name) ||
+        (!known.range.empty() && known.range != one.range))
+      continue;
+    one.reason = known.reason;
+    return;
+  }
+}
+
+Result<AgreeResult> agree(const AgreeOptions& options) {
+  TENONNX_RETURN_IF_ERROR(check_options(options));
+  AgreeResult result;
+  TENONNX_ASSIGN_OR_RETURN(const AgreeSides sides, open_sides(options, result));
   std::vector<const AgreeCase*> chosen;
   for (const AgreeCase& one : agree_cases())
     if (options.only.empty() ||
@@ -219,61 +238,39 @@ Result<AgreeResult> agree(const AgreeOptions& options) {
       result.not_run.emplace_back(chosen[i]->name, "the budget was used up");
       continue;
     }
-    const Status status = run_case(*chosen[i], {*device, *simulation}, options, result);
+    const Status status = run_case(*chosen[i], sides, options, result);
     if (!status.ok()) result.not_run.emplace_back(chosen[i]->name, status.message());
   }
   if (options.progress)
     options.progress("operators", static_cast<std::int64_t>(chosen.size()),
                      static_cast<std::int64_t>(chosen.size()));
+  for (Agreement& one : result.cases) sides.set_reason(one);
+  if (!options.write.empty())
+    TENONNX_RETURN_IF_ERROR(write_agreement(options.write, measured_agreement(result)));
   return result;
 }
 
-Json to_json(const AgreeResult& result) {
-  Json cases = Json::array(), not_run = Json::array(), versions = Json::object();
-  std::int64_t elements = 0, within = 0;
+MeasuredAgreement measured_agreement(const AgreeResult& result) {
+  MeasuredAgreement out;
+  out.on = result.on;
+  out.checked = result.date;
+  // The device file's hash is of the file before this was written into it.
+  for (const auto& version : result.versions)
+    if (version.first != "device file") out.versions.push_back(version);
   for (const Agreement& one : result.cases) {
-    elements += one.elements;
-    within += one.within;
-    cases.push_back({{"operator", one.op_type},
-                     {"case", one.name},
-                     {"range", one.range},
-                     {"elements", one.elements},
-                     {"within_one_step", one.within},
-                     {"share", one.share()},
-                     {"bias_steps", one.bias},
-                     {"worst_steps", one.worst},
-                     {"worst_values", {one.worst_device, one.worst_simulated}},
-                     {"finite_on_one_side", one.not_finite}});
+    auto found = std::find_if(out.operators.begin(), out.operators.end(),
+                              [&](const auto& known) { return known.op_type == one.op_type; });
+    if (found == out.operators.end())
+      found = out.operators.insert(out.operators.end(), OperatorAgreement{one.op_type});
+    // `bias` is a sum until all cases are in.
+    ++found->cases;
+    found->good += one.share() >= kGoodShare ? 1 : 0;
+    found->elements += one.elements;
+    found->within += one.within;
+    found->bias += one.bias * static_cast<double>(one.elements);
+    found->worst = std::max(found->worst, one.worst);
   }
-  for (const auto& [name, why] : result.not_run) not_run.push_back({{"case", name}, {"why", why}});
-  for (const auto& [name, version] : result.versions) versions[name] = version;
-  return {{"schema_version", 1},
-          {"on", result.on},
-          {"against", result.against},
-          {"date", result.date},
-          {"versions", std::move(versions)},
-          {"elements", elements},
-          {"share", elements > 0 ? static_cast<double>(within) / static_cast<double>(elements) : 0},
-          {"cases", std::move(cases)},
-          {"not_run", std::move(not_run)}};
-}
-
-std::string describe(const AgreeResult& result) {
-  std::vector<std::vector<std::string>> rows = {
-      {"graph", "range", "elements", "within a step", "bias", "worst"}};
-  std::size_t good = 0;
-  for (const Agreement& one : result.cases) {
-    good += one.share() >= kGood ? 1 : 0;
-    rows.push_back({one.name, one.range, std::to_string(one.elements), share_text(one.share()),
-                    fmt::format("{:+.3f}", one.bias), fmt::format("{:.4g}", one.worst)});
-  }
-  std::string out = fmt::format(
-      "{} against {}: {} of {} have at least {} of their elements within a step\n\n", result.on,
-      result.against, good, counted(result.cases.size(), "case"), share_text(kGood));
-  out += aligned(rows, "  ");
-  out += "\n  steps are those of float16 at the larger value; bias: device less simulation, mean\n";
-  for (const auto& [name, why] : result.not_run)
-    out += fmt::format("  not run: {}: {}\n", name, why);
+  for (OperatorAgreement& one : out.operators) one.bias /= static_cast<double>(one.elements);
   return out;
 }
 

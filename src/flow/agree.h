@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "device/device.h"
+#include "flow/compare.h"
 #include "ort/executor.h"
 #include "tenonnx/base.h"
 
@@ -26,6 +29,8 @@ struct AgreeOptions {
   std::vector<std::string> only;  // operator types; empty: all of the pack
   double budget_seconds = 0;      // no case is begun after it; 0: none
   std::uint64_t seed = 1;
+  // A device file that gets the figures of the pack: the arithmetic section's "agreement".
+  std::filesystem::path write;
   LoadOptions load;
   Progress progress;
 };
@@ -34,13 +39,15 @@ struct AgreeOptions {
 struct Agreement {
   std::string op_type;
   std::string name;   // "MatMul, K = 4096"
-  std::string range;  // "normal", "subnormal", "beyond 65504"
+  std::string range;  // "normal", "subnormal", "beyond 65504"; of a model's tensor ""
   std::int64_t elements = 0;
   std::int64_t within = 0;  // at most one step of float16 apart, or not finite in the same way
   double bias = 0;          // mean of device - simulation, in steps, where both are finite
   double worst = 0;         // the largest difference in steps, there
   double worst_device = 0, worst_simulated = 0;  // the two values
+  std::int64_t finite = 0;                       // on both sides
   std::int64_t not_finite = 0;                   // finite on one side only
+  std::string reason;  // why it is below 99 %, where the device file says it
   double share() const;
 };
 
@@ -50,11 +57,22 @@ struct AgreeResult {
   std::vector<Agreement> cases;
   std::vector<std::pair<std::string, std::string>> not_run;  // name, why
   std::string date;                                          // of the run
+  // Of agree_on_model(): the file, what was fed, and `cases` has a tensor of the model each.
+  std::string model, model_sha256, inputs;
 };
 
 // InvalidArgument: an address, or an operator that the pack does not have. A graph that one side
 // does not take is among not_run.
 Result<AgreeResult> agree(const AgreeOptions& options);
+
+// The same of every tensor of a model, taken as added outputs of the whole graph; the differences
+// are those that the graph before it has made as well. `feed` says which model and which inputs;
+// its executors are those of `options`. Tensors inside a GELU written with Erf are left out: a
+// compiler that makes one operator of it refuses them as outputs.
+Result<AgreeResult> agree_on_model(const AgreeOptions& options, const CompareOptions& feed);
+
+// The figures of the pack, operator by operator.
+MeasuredAgreement measured_agreement(const AgreeResult& result);
 
 // docs/reference/json.md, "device agree".
 Json to_json(const AgreeResult& result);
@@ -63,6 +81,9 @@ std::string describe(const AgreeResult& result);
 // The difference of two values in steps of float16 at the larger of them: 2^-24 below the normal
 // range, and steps of the exponents beyond 65504, which some devices have, above it.
 double half_steps(double a, double b);
+
+// Adds the elements of one tensor on both sides to `out`.
+void add_elements(const Tensor& device, const Tensor& simulated, Agreement& out);
 
 // The pack: a graph with one output of one operator. Inputs whose name begins with 'w' are weights:
 // they become initializers.

@@ -84,25 +84,6 @@ class Simulator {
            !a_.keep_subnormals;
   }
 
-  const OperatorArithmetic& own_of(const onnx::NodeProto& node) const {
-    static const OperatorArithmetic none;
-    if (!normalized_domain(node.domain()).empty()) return none;
-    const auto found = a_.operators.find(node.op_type());
-    return found == a_.operators.end() ? none : found->second;
-  }
-
-  // Weights that only operators read which take them unrounded.
-  void find_kept_weights(const onnx::GraphProto& graph) {
-    std::unordered_set<std::string> rounded;
-    for (const onnx::NodeProto& node : graph.node()) {
-      const bool keeps = own_of(node).keep_weights;
-      for (int i = 0; i < node.input_size(); ++i)
-        (keeps && i > 0 ? kept_weights_ : rounded).insert(node.input(i));
-      for (const std::string_view name : captured_names(node)) rounded.emplace(name);
-    }
-    std::erase_if(kept_weights_, [&](const std::string& name) { return rounded.contains(name); });
-  }
-
   // Rounds a weight in place, and tells whether it can be an operand as it is.
   Status weight(const std::string& name, onnx::TensorProto& proto, State& state) {
     state.onnx_type = proto.data_type();
@@ -148,7 +129,7 @@ class Simulator {
     Scope scope;
     scope.types = &inference_.graphs[indices_.at(&graph)];
     scope.outer = outer;
-    if (outer == nullptr) find_kept_weights(graph);
+    if (outer == nullptr) kept_weights_ = kept_weights(graph, a_);
     std::vector<onnx::NodeProto> nodes;
     for (onnx::TensorProto& proto : *graph.mutable_initializer())
       TENONNX_RETURN_IF_ERROR(weight(proto.name(), proto, scope.states[proto.name()]));
@@ -191,11 +172,13 @@ class Simulator {
     if (is_inside_of_gelu(node)) return {};
     const auto gelu = gelus_.inputs.find(node.output_size() > 0 ? node.output(0) : "");
     const std::string gelu_input = gelu == gelus_.inputs.end() ? "" : gelu->second;
-    const OperatorArithmetic& own = gelu_input.empty() ? own_of(node) : a_.operators.at("Gelu");
+    const OperatorArithmetic& own =
+        gelu_input.empty() ? own_arithmetic(a_, node) : a_.operators.at("Gelu");
     const bool pattern_operands =
         (own.overflow && own.overflow->kind == Overflow::Kind::kPattern) ||
         (standard && is_product(node.op_type()));
     bool operands_changed = false;
+    const std::string value = node.input_size() > 0 ? node.input(0) : "";
     bool inputs_stored = true, inputs_ok = true;
     for (int i = 0; i < node.input_size(); ++i) {
       const State* state = scope.find(node.input(i));
@@ -277,7 +260,7 @@ class Simulator {
       ++outcome_.applied;
     }
     if (own.round_attributes) round_attributes(node, this->spec(a_.elementwise), model_.opset());
-    if (!own.form.empty() && is_float32) use_form(node, own, gelu_input, scope, nodes);
+    if (!own.form.empty() && is_float32) use_form(node, own, gelu_input, value, scope, nodes);
     nodes.push_back(std::move(node));
     for (onnx::NodeProto& round : after) nodes.push_back(std::move(round));
     return {};
@@ -293,9 +276,10 @@ class Simulator {
     });
   }
 
-  // Puts the operator in its form into the place of `node`, in float32.
+  // Puts the operator in its form into the place of `node`, in float32. `value` is the name that
+  // its first input had.
   void use_form(onnx::NodeProto& node, const OperatorArithmetic& own, const std::string& gelu_input,
-                const Scope& scope, std::vector<onnx::NodeProto>& nodes) {
+                const std::string& value, const Scope& scope, std::vector<onnx::NodeProto>& nodes) {
     if (!gelu_input.empty()) {
       const State* state = scope.find(gelu_input);
       if (state == nullptr || state->onnx_type != onnx::TensorProto::FLOAT) return;
@@ -303,8 +287,8 @@ class Simulator {
           form_node(node, own, model_.opset(), state->use_as.empty() ? gelu_input : state->use_as);
       return;
     }
-    const bool divides = own.form == "by_reciprocal";
-    if (!divides) {
+    if (own.form == "grid_fractions") return use_grid_fractions(node, value, scope, nodes);
+    if (own.form != "by_reciprocal") {
       node = form_node(node, own, model_.opset(), node.input(0));
       return;
     }
@@ -319,6 +303,20 @@ class Simulator {
     node.set_op_type("Mul");
     node.set_input(1, inverse.output(0));
     nodes.push_back(std::move(inverse));
+  }
+
+  // Values of two dimensions of known size; nothing else is changed.
+  void use_grid_fractions(onnx::NodeProto& node, const std::string& value, const Scope& scope,
+                          std::vector<onnx::NodeProto>& nodes) {
+    const auto found = scope.types->find(value);
+    if (found == scope.types->end() || found->second.shape.size() != 4) return;
+    const std::int64_t height = found->second.shape[2], width = found->second.shape[3];
+    if (height < 2 || width < 2) return;
+    auto grid = grid_node(node, height, width, names_.make(node.name() + "/Grid"),
+                          names_.make(node.input(1) + "/fractions"));
+    if (!grid) return;
+    node.set_input(1, grid->output(0));
+    nodes.push_back(std::move(*grid));
   }
 
   std::string operand(const std::string& tensor, const std::string& use_as, int onnx_type,

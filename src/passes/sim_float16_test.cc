@@ -138,11 +138,11 @@ TEST(SimFloat16, OperandsOfProductsAsOnHtp) {
       c = MatMul (p, big)
     })");
   run_pass(model, "sim_float16", {{"device", "htp-v73"}});
-  // One operand for the three uses of s; none for w and for a sigmoid, which are within the range;
-  // one for the weight beyond it.
-  EXPECT_THAT(op_types(model),
-              ElementsAre("Round", "Add", "Round", "Round", "MatMul", "Round", "MatMul", "Round",
-                          "Sigmoid", "Round", "Round", "MatMul", "Round"));
+  // One operand for x, of which an addition takes it as well; one for the three uses of s; none for
+  // w and for a sigmoid, which are within the range; one for the weight beyond it.
+  EXPECT_THAT(op_types(model), ElementsAre("Round", "Round", "Add", "RoundProduct", "Round",
+                                           "MatMul", "RoundProduct", "MatMul", "RoundProduct",
+                                           "Form", "Round", "Round", "MatMul", "RoundProduct"));
   const onnx::GraphProto& graph = model.proto().graph();
   EXPECT_EQ(node_making(graph, "a/unrounded").input(0), "s/operand");
   EXPECT_EQ(node_making(graph, "a/unrounded").input(1), "w");
@@ -151,9 +151,12 @@ TEST(SimFloat16, OperandsOfProductsAsOnHtp) {
   EXPECT_EQ(node_making(graph, "c/unrounded").input(0), "p");
   EXPECT_EQ(node_making(graph, "c/unrounded").input(1), "big/operand");
   EXPECT_EQ(attribute_or(node_making(graph, "s/operand"), "range_only", std::int64_t{0}), 1);
-  EXPECT_EQ(attribute_or(node_making(graph, "s"), "saturate", 0.0F), 131008);
-  EXPECT_EQ(attribute_or(node_making(graph, "a"), "saturate", 0.0F), 65536);
-  EXPECT_EQ(attribute_or(node_making(graph, "s/operand"), "saturate", 0.0F), 0);
+  EXPECT_EQ(attribute_or(node_making(graph, "p"), "saturate", 0.0F), 131008);
+  for (const char* tensor : {"s", "a", "s/operand"})
+    EXPECT_EQ(attribute_or(node_making(graph, tensor), "pattern", std::int64_t{0}), 1) << tensor;
+  EXPECT_EQ(attribute_or(node_making(graph, "a"), "product", ""), "MatMul");
+  EXPECT_EQ(attribute_or(node_making(graph, "s"), "product", ""), "Add");
+  EXPECT_EQ(node_making(graph, "a").input(1), "s/operand");
 }
 
 TEST(SimFloat16, BodiesAreSimulatedToo) {

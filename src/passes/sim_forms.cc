@@ -82,13 +82,14 @@ double internal_sum(double a, double b) {
 }
 
 bool form_of(std::string_view name, Form& form) {
-  static constexpr std::array<std::pair<std::string_view, Form>, 6> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, Form>, 7> kNames = {{
       {"reciprocal_down", Form::kReciprocalDown},
       {"reciprocal_nearest", Form::kReciprocalNearest},
       {"by_reciprocal", Form::kByReciprocal},
       {"softmax_steps", Form::kSoftmaxSteps},
       {"sigmoid_by_tanh", Form::kSigmoidByTanh},
       {"gelu_by_tanh", Form::kGeluByTanh},
+      {"grid_fractions", Form::kGridFractions},
   }};
   for (const auto& [known, value] : kNames)
     if (known == name) {
@@ -132,6 +133,13 @@ double gelu_by_tanh(double x) {
   // place, 2^-26.
   if (t >= 1) return x * (std::signbit(x) ? 0x1p-26 : 1 + 0x1p-10);
   return x * (std::signbit(x) ? half_minus(t) : half_plus(t));
+}
+
+double grid_fraction(double x, double scale, double offset) {
+  const double place = x * scale + offset;
+  if (!std::isfinite(place)) return x;
+  const double pixel = std::floor(place);
+  return (pixel + rounded(place - pixel) - offset) / scale;
 }
 
 void softmax_steps(const float* x, float* y, std::int64_t count, std::int64_t stride,

@@ -27,6 +27,7 @@ enum class Form {
   kByReciprocal,       // a / b = a * (1/b as above); not rounded
   kSoftmaxSteps,       // exp(x - max) / sum; not rounded
   kSigmoidByTanh,      // 0.5 + 0.5 tanh(x / 2), the sum in the internal format
+  kGridFractions,      // a sampling grid whose places have float16 fractions between two pixels
   kGeluByTanh,         // x (0.5 + 0.5 tanh(sqrt(2/pi) (x + 0.044715 x^3))); not rounded
 };
 
@@ -38,6 +39,9 @@ double reciprocal_nearest(double x);
 double by_reciprocal(double a, double b);
 double sigmoid_by_tanh(double x);
 double gelu_by_tanh(double x);
+// A coordinate of the grid of GridSample, in [-1, 1], at the place x * scale + offset in pixels:
+// the place's distance to the pixel below it becomes a value of float16.
+double grid_fraction(double x, double scale, double offset);
 
 // One row: `count` values, `stride` apart. reciprocal_error: coefficients, from the constant on, of
 // the polynomial in (significand - 1.5) by which the device's 1/sum is off, relatively; the

@@ -85,6 +85,27 @@ bool only_moves(const onnx::NodeProto& node) {
   return true;
 }
 
+const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic,
+                                         const onnx::NodeProto& node) {
+  static const OperatorArithmetic none;
+  if (!normalized_domain(node.domain()).empty()) return none;
+  const auto found = arithmetic.operators.find(node.op_type());
+  return found == arithmetic.operators.end() ? none : found->second;
+}
+
+std::unordered_set<std::string> kept_weights(const onnx::GraphProto& graph,
+                                             const Arithmetic& arithmetic) {
+  std::unordered_set<std::string> kept, rounded;
+  for (const onnx::NodeProto& node : graph.node()) {
+    const bool keeps = own_arithmetic(arithmetic, node).keep_weights;
+    for (int i = 0; i < node.input_size(); ++i)
+      (keeps && i > 0 ? kept : rounded).insert(node.input(i));
+    for (const std::string_view name : captured_names(node)) rounded.emplace(name);
+  }
+  std::erase_if(kept, [&](const std::string& name) { return rounded.contains(name); });
+  return kept;
+}
+
 onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::string& name,
                            const std::string& input, const std::string& output) {
   onnx::NodeProto node;
@@ -129,6 +150,33 @@ onnx::NodeProto form_node(const onnx::NodeProto& node, const OperatorArithmetic&
     for (const double c : own.reciprocal_error) error.add_floats(static_cast<float>(c));
   }
   return form;
+}
+
+std::optional<onnx::NodeProto> grid_node(const onnx::NodeProto& sample, std::int64_t height,
+                                         std::int64_t width, const std::string& name,
+                                         const std::string& output) {
+  const std::string mode = attribute_or(sample, "mode", "bilinear");
+  if (mode != "bilinear" && mode != "linear") return std::nullopt;
+  onnx::NodeProto node;
+  node.set_op_type(std::string(kSimForm));
+  node.set_domain(std::string(kSimDomain));
+  node.set_name(name);
+  node.add_input(sample.input(1));
+  node.add_output(output);
+  set_string(node, "form", "grid_fractions");
+  // Source: ONNX GridSample-20: ((x + 1) * size - 1) / 2, or (x + 1) / 2 * (size - 1).
+  const bool corners = attribute_or(sample, "align_corners", std::int64_t{0}) != 0;
+  onnx::AttributeProto &scale = *node.add_attribute(), &offset = *node.add_attribute();
+  scale.set_name("scale");
+  offset.set_name("offset");
+  scale.set_type(onnx::AttributeProto::FLOATS);
+  offset.set_type(onnx::AttributeProto::FLOATS);
+  for (const std::int64_t size : {width, height}) {
+    const auto pixels = static_cast<float>(size);
+    scale.add_floats(corners ? (pixels - 1) / 2 : pixels / 2);
+    offset.add_floats((pixels - 1) / 2);
+  }
+  return node;
 }
 
 std::optional<onnx::NodeProto> round_product_node(const RoundSpec& spec,

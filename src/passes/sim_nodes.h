@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "passes/sim_round.h"
 
 namespace onnx {
+class GraphProto;
 class NodeProto;
 }  // namespace onnx
 
@@ -26,6 +28,13 @@ bool is_within_one(std::string_view op_type);
 bool is_simulated_type(int onnx_type);  // float32, float64
 bool is_other_float(int onnx_type);     // float16, bfloat16
 
+// What the arithmetic says of the node's operator; of other domains than ai.onnx nothing.
+const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic, const onnx::NodeProto& node);
+
+// Weights that only operators read which take them unrounded (OperatorArithmetic::keep_weights).
+std::unordered_set<std::string> kept_weights(const onnx::GraphProto& graph,
+                                             const Arithmetic& arithmetic);
+
 // A node tenonnx.sim::Round (RoundDouble for float64).
 onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::string& name,
                            const std::string& input, const std::string& output);
@@ -33,6 +42,12 @@ onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::stri
 // A node tenonnx.sim::Form in the place of `node`, from its first input to its first output.
 onnx::NodeProto form_node(const onnx::NodeProto& node, const OperatorArithmetic& own,
                           std::int64_t opset, const std::string& input);
+
+// A node of form "grid_fractions" for the second input of a GridSample of values of this size;
+// nothing where its mode does not interpolate.
+std::optional<onnx::NodeProto> grid_node(const onnx::NodeProto& sample, std::int64_t height,
+                                         std::int64_t width, const std::string& name,
+                                         const std::string& output);
 
 // A node tenonnx.sim::RoundProduct of what `product` wrote as `input`; nothing where its attributes
 // are not of a kind that is known: a Round does then.
