@@ -5,7 +5,9 @@
 #include <onnxruntime_session_options_config_keys.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -108,13 +110,7 @@ class QnnExecutor final : public Executor {
     const auto plugin =
         register_plugin(library_.file, std::string(kQnnProvider), std::string(kQnnProvider));
     if (!plugin.ok()) return plugin.status().at(address_);
-    Model folded = model.clone();
-    if (count_contexts(model) == 0) {
-      name_nodes(folded);
-      const std::vector<std::string> fold = {"fold_constants"};
-      const auto passes = run_passes(folded, fold, {});
-      if (!passes.ok()) return passes.status().at(address_);
-    }
+    TENONNX_ASSIGN_OR_RETURN(const Model folded, as_loaded(model));
     const TemporaryDirectory work;
     if (work.path().empty())
       return Io("no temporary directory can be made; set TMPDIR to a writable directory");
@@ -145,7 +141,7 @@ class QnnExecutor final : public Executor {
                           in_model_names(assignment_of(**loaded)), read_trace(work.path()), true};
     if (taken(record.assigned) == 0)
       return Unsupported("{}: {}", address_, explain_qnn_refusal("", said, record.assigned));
-    if (!options.reuse_results || options.profile)
+    if (!keeps_results(options))
       return std::unique_ptr<LoadedGraph>(
           std::make_unique<ProviderGraph>(std::move(*loaded), std::move(record)));
     TENONNX_ASSIGN_OR_RETURN(const std::string subject,
@@ -153,6 +149,20 @@ class QnnExecutor final : public Executor {
     return std::unique_ptr<LoadedGraph>(
         std::make_unique<QnnGraph>(std::move(*loaded), std::move(record),
                                    ResultCache(ResultCache::default_directory(), subject)));
+  }
+
+  // Where the context of a model is kept, once it is compiled: the same graph compiled twice does
+  // not give the same bytes (the vendor's compiler leaves some of them unset), so that what the
+  // second one computes would not be found. nullopt: nothing is to be kept.
+  Result<std::optional<ResultCache>> context_cache(const Model& model,
+                                                   const LoadOptions& options) const {
+    if (!keeps_results(options)) return std::optional<ResultCache>();
+    TENONNX_ASSIGN_OR_RETURN(const OnnxRuntime* runtime, onnxruntime());
+    TENONNX_ASSIGN_OR_RETURN(const Model folded, as_loaded(model));
+    TENONNX_ASSIGN_OR_RETURN(const std::string subject,
+                             everything_but_the_inputs(folded, *runtime));
+    return std::optional<ResultCache>(
+        ResultCache(ResultCache::default_directory(), "context embedded " + subject));
   }
 
   std::vector<std::pair<std::string, std::string>> versions() const override {
@@ -166,6 +176,21 @@ class QnnExecutor final : public Executor {
   }
 
  private:
+  // What a board computes is measured each time.
+  static bool keeps_results(const LoadOptions& options) {
+    return options.reuse_results && !options.profile && qnn_place() == QnnPlace::kEmulator;
+  }
+
+  Result<Model> as_loaded(const Model& model) const {
+    Model folded = model.clone();
+    if (count_contexts(model) > 0) return folded;
+    name_nodes(folded);
+    const std::vector<std::string> fold = {"fold_constants"};
+    const auto passes = run_passes(folded, fold, {});
+    if (!passes.ok()) return passes.status().at(address_);
+    return folded;
+  }
+
   Status add_affinity(const fs::path& work, Entries& to_provider) const {
     if (!options_.affinity_file.empty()) {
       std::error_code error;
@@ -242,9 +267,27 @@ Result<std::unique_ptr<Executor>> make_qnn_executor(std::string_view rest) {
 Status compile_qnn_context(std::string_view rest, const Model& model, const fs::path& out,
                            bool embed, const LoadOptions& options) {
   TENONNX_ASSIGN_OR_RETURN(const auto executor, make(rest));
-  return write_context(
-      [&](const Entries& entries) { return executor->load(model, options, entries).status(); }, out,
-      embed, kQnnProvider);
+  const auto compile = [&] {
+    return write_context(
+        [&](const Entries& entries) { return executor->load(model, options, entries).status(); },
+        out, embed, kQnnProvider);
+  };
+  std::error_code error;
+  if (!embed || fs::exists(out, error)) return compile();
+  TENONNX_ASSIGN_OR_RETURN(const auto cache, executor->context_cache(model, options));
+  if (!cache) return compile();
+  const std::vector<TensorInfo> infos = {{"context", DType::kUInt8, {-1}}};
+  const std::string key = cache->key({});
+  if (const std::vector<Tensor> kept = cache->find(key, infos); kept.size() == 1)
+    return write_file_atomic(
+        out, {static_cast<const char*>(kept[0].raw()), static_cast<std::size_t>(kept[0].bytes())});
+  TENONNX_RETURN_IF_ERROR(compile());
+  TENONNX_ASSIGN_OR_RETURN(const std::string bytes, read_file(out));
+  Tensor tensor(DType::kUInt8, {static_cast<std::int64_t>(bytes.size())});
+  std::memcpy(tensor.mutable_raw(), bytes.data(), bytes.size());
+  const std::vector<Tensor> tensors = {std::move(tensor)};
+  cache->keep(key, infos, tensors);
+  return {};
 }
 
 }  // namespace tenonnx

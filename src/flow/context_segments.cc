@@ -153,7 +153,8 @@ Status compile_segment(const Segment& segment, const Model& model, const fs::pat
                        const LoadOptions& options) {
   LoadOptions load = options;
   load.disable_fallback = true;
-  load.profile = load.reuse_results = false;
+  load.profile = false;
+  load.reuse_results = true;  // an emulator's context, too, is the same for the same graph
   const fs::path out = directory / segment.file;
   TENONNX_RETURN_IF_ERROR(compile_context_for(segment.executor, model, out, true, load));
   TENONNX_ASSIGN_OR_RETURN(const Model compiled, Model::load(out));

@@ -128,7 +128,7 @@ class Preparer {
     if (whole.verdict == Verdict::kFail) return undo();
     for (Check& check : whole.checks) {
       if (check.name.starts_with(kWhole)) check.name.erase(0, kWhole.size());
-      check.name = fmt::format("{}{}", kPrepared, check.name);
+      check.name = fmt::format("{}as compiled: {}", kPrepared, check.name);
       out_.checks.push_back(std::move(check));
     }
     return {};
