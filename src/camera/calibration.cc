@@ -2,7 +2,10 @@
 // Copyright The tenonnx authors
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/json.h"
 #include "base/npy.h"
@@ -94,6 +97,35 @@ Result<std::vector<Camera>> read_json_cameras(const std::filesystem::path& path)
   return cameras;
 }
 
+// NumPy makes integers of a matrix that is written without a point. nullopt: no such numbers.
+std::optional<std::vector<double>> numbers_of(const Tensor& a) {
+  const auto as = [&]<typename T>(const T* p) { return std::vector<double>(p, p + a.size()); };
+  switch (a.dtype()) {
+    case DType::kFloat32:
+      return as(a.data<float>());
+    case DType::kFloat64:
+      return as(a.data<double>());
+    case DType::kInt8:
+      return as(a.data<std::int8_t>());
+    case DType::kUInt8:
+      return as(a.data<std::uint8_t>());
+    case DType::kInt16:
+      return as(a.data<std::int16_t>());
+    case DType::kUInt16:
+      return as(a.data<std::uint16_t>());
+    case DType::kInt32:
+      return as(a.data<std::int32_t>());
+    case DType::kUInt32:
+      return as(a.data<std::uint32_t>());
+    case DType::kInt64:
+      return as(a.data<std::int64_t>());
+    case DType::kUInt64:
+      return as(a.data<std::uint64_t>());
+    default:
+      return std::nullopt;
+  }
+}
+
 Result<std::vector<Camera>> read_npz_cameras(const std::filesystem::path& path) {
   TENONNX_ASSIGN_OR_RETURN(const TensorMap arrays, read_npz(path));
   std::vector<Camera> cameras;
@@ -112,13 +144,14 @@ Result<std::vector<Camera>> read_npz_cameras(const std::filesystem::path& path) 
           "{} is {}, expected {} or that with the number of cameras in front, the same "
           "for K, R and t",
           where, to_string(shape), to_string(tail));
-    if (a.dtype() != DType::kFloat32 && a.dtype() != DType::kFloat64)
-      return DataLoss("{} is {}, expected float32 or float64", where, to_string(a.dtype()));
+    const auto numbers = numbers_of(a);
+    if (!numbers)
+      return DataLoss("{} is {}, expected float32, float64 or an integer dtype", where,
+                      to_string(a.dtype()));
     cameras.resize(static_cast<std::size_t>(count));
     const std::int64_t each = element_count(tail);
     for (std::int64_t i = 0; i < a.size(); ++i) {
-      const double v = a.dtype() == DType::kFloat32 ? static_cast<double>(a.data<float>()[i])
-                                                    : a.data<double>()[i];
+      const double v = (*numbers)[static_cast<std::size_t>(i)];
       Camera& camera = cameras[static_cast<std::size_t>(i / each)];
       const auto at = static_cast<std::size_t>(i % each);
       (*name == 'K' ? camera.k[at] : *name == 'R' ? camera.r[at] : camera.t[at]) = v;

@@ -140,6 +140,20 @@ TEST_F(Calibration, FromAnNpz) {
   EXPECT_EQ(cameras->at(0).k, forward_camera().k);
   EXPECT_EQ(cameras->at(0).r, forward_camera().r);
   EXPECT_EQ(cameras->at(0).t, forward_camera().t);
+  // NumPy's np.array([[400, 0, 352], ...]) is int64.
+  const Tensor whole =
+      Tensor::from<std::int64_t>(DType::kInt64, {3, 3}, {400, 0, 352, 0, 400, 128, 0, 0, 1});
+  const Tensor turn =
+      Tensor::from<std::int8_t>(DType::kInt8, {3, 3}, {0, -1, 0, 0, 0, -1, 1, 0, 0});
+  ASSERT_TRUE(write_npz(file, {{"K", whole}, {"R", turn}, {"t", t}}).ok());
+  const auto of_integers = read_calibration(file);
+  ASSERT_TRUE(of_integers.ok()) << of_integers.status().message();
+  EXPECT_EQ(of_integers->at(0).k, forward_camera().k);
+  EXPECT_EQ(of_integers->at(0).r, forward_camera().r);
+  const Tensor truth(DType::kBool, {3, 3});
+  ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", truth}, {"t", t}}).ok());
+  EXPECT_THAT(read_calibration(file).status().message(),
+              HasSubstr("array 'R' is bool, expected float32, float64 or an integer dtype"));
   ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", r}}).ok());
   EXPECT_THAT(read_calibration(file).status().message(), HasSubstr("array 't' is missing"));
   ASSERT_TRUE(write_npz(file, {{"K", k}, {"R", t}, {"t", t}}).ok());

@@ -43,6 +43,17 @@ StoredGrid store(std::string_view storage, const StaticSource& source, std::int6
                              : store_codebook_within(source, budget);
 }
 
+// Cameras that see nothing of the area, by number.
+std::vector<std::int64_t> blind_cameras(const GridPixels& pixels, std::int64_t cameras) {
+  std::vector<std::int64_t> blind;
+  const auto each = static_cast<std::ptrdiff_t>(pixels.x.size()) / cameras;
+  for (std::int64_t c = 0; c < cameras; ++c)
+    if (std::all_of(pixels.x.begin() + c * each, pixels.x.begin() + (c + 1) * each,
+                    [](double x) { return std::isnan(x); }))
+      blind.push_back(c);
+  return blind;
+}
+
 }  // namespace
 
 Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& options) {
@@ -71,6 +82,16 @@ Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& optio
   const GridPixels pixels = exact_pixels(source);
   report.sampled =
       std::count_if(pixels.x.begin(), pixels.x.end(), [](double x) { return !std::isnan(x); });
+  // A border is sampled by every point: it says nothing about what the camera sees.
+  if ((options.border ? report.inside : report.sampled) == 0)
+    return InvalidArgument(
+        "the grid would sample nothing: of {} points {} are behind the camera and {} beside its "
+        "image. Check that R and t take vehicle coordinates to the camera's (camera = R vehicle + "
+        "t, which looks along its +z), that --x, --y and --height are metres of what lies before "
+        "it, and that K counts pixels of --image {}x{}",
+        report.behind + report.beside, report.behind, report.beside, options.image.width,
+        options.image.height);
+  report.blind = blind_cameras(pixels, report.cameras);
   for (const std::string_view storage : kStorages) {
     StoredGrid stored = store(storage, source, options.budget);
     if (storage == options.storage && !options.out.empty())
@@ -100,6 +121,7 @@ Json to_json(const GridFromCameraReport& report) {
                  {"beside", report.beside},
                  {"inside", report.inside},
                  {"sampled", report.sampled}}},
+               {"blind_cameras", report.blind},
                {"storages", storages}};
   if (!report.out.empty())
     json["written"] = {{"storage", report.storage}, {"file", report.out.string()}};
@@ -112,6 +134,11 @@ std::string describe(const GridFromCameraReport& report) {
       "(marked {}: outside); {} sample something\n\n",
       counted(report.cameras, "camera"), report.rows, report.columns, report.inside, report.beside,
       report.behind, kOutsideMark, report.sampled);
+  if (!report.blind.empty())
+    text.insert(text.size() - 1,
+                fmt::format("warning: camera {} sees nothing of the area: its part of the grid "
+                            "samples nothing\n",
+                            fmt::join(report.blind, ", ")));
   text += fmt::format("  {:<9} {:>9} {:>8} {:>12} {:>12} {:>16}\n", "storage", "bytes", "KiB",
                       "max pixels", "rms pixels", "points in or out");
   for (const StoredGrid& s : report.storages)

@@ -33,12 +33,14 @@ struct GridFromCameraReport {
   std::int64_t cameras = 0, rows = 0, columns = 0;
   std::int64_t behind = 0, beside = 0, inside = 0;  // points; see GroundGrid
   std::int64_t sampled = 0;                         // points that sample something
+  std::vector<std::int64_t> blind;                  // cameras of which no point does, from 0
   std::string storage;                              // that was written
   std::filesystem::path out;
   std::vector<StoredGrid> storages;  // without their arrays
 };
 
-// Before anything is computed, InvalidArgument for options that cannot be right.
+// Before anything is computed, InvalidArgument for options that cannot be right; before anything is
+// written, for a grid that samples nothing.
 Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& options);
 
 Json to_json(const GridFromCameraReport& report);

@@ -70,6 +70,29 @@ TEST_F(GridFromCamera, TheBudgetIsEachCameras) {
   }
 }
 
+TEST_F(GridFromCamera, AGridThatSamplesNothingIsRefused) {
+  options_.area = {-40, -10, 20, -20, 0, 30, 50};  // behind the camera
+  EXPECT_THAT(error(),
+              HasSubstr("would sample nothing: of 1500 points 1500 are behind the camera"));
+  EXPECT_FALSE(std::filesystem::exists(options_.out));
+  options_.border = true;
+  EXPECT_THAT(error(), HasSubstr("would sample nothing"));
+  options_.area = {10, 40, 200, 160, 0, 30, 50};  // far to the left of it
+  EXPECT_THAT(error(), HasSubstr("0 are behind the camera and 1500 beside its image"));
+}
+
+TEST_F(GridFromCamera, ACameraThatSeesNothingIsNamed) {
+  std::ofstream(options_.calibration) << R"({"cameras": [{"K": [[560,0,352],[0,560,140],[0,0,1]],
+            "R": [[0,-1,0],[0,0,-1],[1,0,0]], "t": [0,1.5,0]},
+            {"K": [[560,0,352],[0,560,140],[0,0,1]],
+            "R": [[0,1,0],[0,0,-1],[-1,0,0]], "t": [0,1.5,0]}]})";
+  options_.area.x_min = 5;
+  const auto report = grid_from_camera(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->blind, (std::vector<std::int64_t>{1}));
+  EXPECT_THAT(describe(*report), HasSubstr("warning: camera 1 sees nothing of the area"));
+}
+
 TEST_F(GridFromCamera, RefusesWhatCannotBe) {
   options_.storage = "int4";
   EXPECT_THAT(error(), HasSubstr("'int4' is none of float32, int16, blocks, affine, codebook"));
