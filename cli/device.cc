@@ -53,6 +53,9 @@ RunCommand setup_device(CLI::App& app, const Globals& globals) {
                       "A device file: the figures of the pack go into its arithmetic section");
   command->add_option("--model", feed->reference,
                       "Instead of the pack: a model, tensor by tensor, with --inputs or --images");
+  command->add_flag("--own", options->own,
+                    "Of --model: each operator alone, from equal inputs; else tensors of the whole "
+                    "graph, with all that came before them");
   add_feed_options(*command, *feed);
   add_preparation_options(*command, feed->preparation);
   add_thread_options(*command, options->load);

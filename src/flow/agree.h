@@ -31,6 +31,7 @@ struct AgreeOptions {
   std::uint64_t seed = 1;
   // A device file that gets the figures of the pack: the arithmetic section's "agreement".
   std::filesystem::path write;
+  bool own = false;  // of a model: each operator alone, from equal inputs
   LoadOptions load;
   Progress progress;
 };
@@ -66,9 +67,10 @@ struct AgreeResult {
 Result<AgreeResult> agree(const AgreeOptions& options);
 
 // The same of every tensor of a model, taken as added outputs of the whole graph; the differences
-// are those that the graph before it has made as well. `feed` says which model and which inputs;
-// its executors are those of `options`. Tensors inside a GELU written with Erf are left out: a
-// compiler that makes one operator of it refuses them as outputs.
+// are those that the graph before it has made as well; with `own` each operator alone, from what
+// the simulation of the whole graph gives it, but those that only move values. `feed` says which
+// model and which inputs; its executors are those of `options`. Tensors inside a GELU written with
+// Erf are left out: a compiler that makes one operator of it refuses them as outputs.
 Result<AgreeResult> agree_on_model(const AgreeOptions& options, const CompareOptions& feed);
 
 // The figures of the pack, operator by operator.

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_map>
+#include <set>
 
 #include "base/files.h"
 #include "base/status.h"
 #include "flow/agree.h"
 #include "flow/agree_sides.h"
 #include "flow/compare_setup.h"
+#include "model/extract.h"
 #include "ort/capture.h"
 #include "passes/sim_gelu.h"
+#include "passes/sim_nodes.h"
 
 namespace tenonnx {
 namespace {
@@ -23,17 +25,35 @@ constexpr std::size_t kMostOutputs = 48;
 
 struct Wanted {
   std::string name, op_type;
+  std::vector<std::string> inputs;  // what it is computed from, constants left out
 };
 
-// Tensors of float32 that the main graph computes, in its order.
-Result<std::vector<Wanted>> wanted_tensors(const Model& model) {
+// Tensors of float32 that the main graph computes, in its order; `own`: without those whose
+// operator only moves values.
+Result<std::vector<Wanted>> wanted_tensors(const Model& model, bool own) {
   Model copy = model.clone();
   TENONNX_ASSIGN_OR_RETURN(const SimGelus gelus, find_sim_gelus(copy));
   std::vector<Wanted> wanted;
   const GraphIndex index(model.proto().graph());
-  for (const ComputedTensor& tensor : computed_tensors(model, index))
-    if (tensor.info.dtype == DType::kFloat32 && !gelus.inside.contains(tensor.name))
-      wanted.push_back({tensor.name, model.proto().graph().node(tensor.node).op_type()});
+  const std::vector<ComputedTensor> tensors = computed_tensors(model, index);
+  std::set<std::string> changing;
+  for (const ComputedTensor& tensor : tensors) changing.insert(tensor.name);
+  for (const TensorInfo& input : model.inputs()) changing.insert(input.name);
+  for (const ComputedTensor& tensor : tensors) {
+    const onnx::NodeProto& node = model.proto().graph().node(tensor.node);
+    if (tensor.info.dtype != DType::kFloat32 || gelus.inside.contains(tensor.name) ||
+        (own && only_moves(node)))
+      continue;
+    Wanted one{tensor.name, node.op_type()};
+    if (const auto gelu = gelus.inputs.find(tensor.name); gelu != gelus.inputs.end())
+      one = {tensor.name, "Gelu", {gelu->second}};
+    else
+      for (const std::string& name : node.input())
+        if (changing.contains(name) &&
+            std::find(one.inputs.begin(), one.inputs.end(), name) == one.inputs.end())
+          one.inputs.push_back(name);
+    wanted.push_back(std::move(one));
+  }
   return wanted;
 }
 
@@ -44,7 +64,7 @@ class ModelAgreement {
       : options_(options), sides_(sides), setup_(setup), result_(result) {}
 
   Status run() {
-    TENONNX_ASSIGN_OR_RETURN(wanted_, wanted_tensors(setup_.reference));
+    TENONNX_ASSIGN_OR_RETURN(wanted_, wanted_tensors(setup_.reference, options_.own));
     for (std::size_t i = 0; i < setup_.inputs.size(); ++i) {
       TENONNX_ASSIGN_OR_RETURN(ReferenceInput input, setup_.inputs.load(i));
       inputs_.push_back(std::move(input.tensors));
@@ -70,6 +90,7 @@ class ModelAgreement {
         result_.not_run.emplace_back(wanted_[i].name, "the budget was used up");
       return {};
     }
+    if (options_.own) return pieces(begin, end);
     const Status status = outputs(begin, end);
     if (status.ok()) return {};
     if (end - begin == 1) {
@@ -99,6 +120,48 @@ class ModelAgreement {
       for (Agreement& one : made) add_elements(a.at(one.name), b.at(one.name), one);
     }
     for (Agreement& one : made) result_.cases.push_back(std::move(one));
+    return {};
+  }
+
+  // Each operator alone, from what the simulation of the whole graph gives it.
+  Status pieces(std::size_t begin, std::size_t end) {
+    std::vector<std::string> names;
+    for (std::size_t i = begin; i < end; ++i)
+      for (const std::string& name : wanted_[i].inputs)
+        if (!inputs_.front().contains(name) &&
+            std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+    std::vector<TensorMap> values = inputs_;
+    if (!names.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(
+          const auto whole,
+          load_with_outputs(*sides_.simulation, setup_.reference, names, options_.load));
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        TENONNX_ASSIGN_OR_RETURN(TensorMap made, whole->run(inputs_of(*whole, inputs_[i])));
+        values[i].merge(made);
+      }
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const Status status = piece(wanted_[i], values);
+      if (!status.ok()) result_.not_run.emplace_back(wanted_[i].name, status.message());
+    }
+    return {};
+  }
+
+  Status piece(const Wanted& wanted, const std::vector<TensorMap>& values) {
+    TENONNX_ASSIGN_OR_RETURN(const Model model,
+                             extract(setup_.reference, wanted.inputs, {wanted.name}));
+    LoadOptions load = options_.load;
+    load.disable_fallback = load.reuse_results = true;
+    TENONNX_ASSIGN_OR_RETURN(const auto device, sides_.device->load(model, load));
+    TENONNX_ASSIGN_OR_RETURN(const auto simulation, sides_.simulation->load(model, options_.load));
+    Agreement made{wanted.op_type, wanted.name};
+    for (const TensorMap& input : values) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap a, device->run(inputs_of(*device, input)));
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap b, simulation->run(inputs_of(*simulation, input)));
+      add_elements(a.at(wanted.name), b.at(wanted.name), made);
+    }
+    result_.cases.push_back(std::move(made));
     return {};
   }
 

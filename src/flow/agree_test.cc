@@ -138,6 +138,15 @@ TEST(Agree, TensorByTensor) {
   EXPECT_EQ(other->model, "toy.onnx");
   EXPECT_THAT(to_json(*other)["inputs"].get<std::string>(), HasSubstr("2 random inputs"));
 
+  // Alone, and from the same inputs, Relu of the device changes nothing; it only moves values.
+  o.own = true;
+  const auto own = agree_on_model(o, feed);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  EXPECT_TRUE(own->not_run.empty());
+  ASSERT_EQ(own->cases.size(), 2U) << describe(*own);
+  EXPECT_EQ(own->cases[1].op_type, "Gelu");
+  EXPECT_EQ(own->cases[1].elements, 2 * 64);
+
   o.only = {"Relu"};
   EXPECT_THAT(agree_on_model(o, feed).status().message(), HasSubstr("--only and --write"));
 }
