@@ -35,6 +35,18 @@ const PassProof* hardest(const PassRun& run) {
   return worst;
 }
 
+// Of an approximate pass the task gate judges, and the proof has no check. nullptr: neither has
+// one.
+const Check* worst_check(const PassRun& run) {
+  const Check* worst = nullptr;
+  for (const Check& check : run.gate)
+    if (worst == nullptr || (check.verdict == Verdict::kFail && worst->verdict != Verdict::kFail) ||
+        (check.verdict == worst->verdict && severity(check) > severity(*worst)))
+      worst = &check;
+  const PassProof* proof = hardest(run);
+  return worst != nullptr || proof == nullptr ? worst : &proof->worst;
+}
+
 // Changed regions over all rounds, and the real inputs that each ran on.
 struct Regions {
   int count = 0, real = 0, made = 0, context = 0;
@@ -57,15 +69,15 @@ std::vector<std::string> row_of(const PassRun& run, bool proved) {
       fmt::format("{}", run.applied),
       run.nodes_changed != 0 ? fmt::format("{:+}", run.nodes_changed) : "0"};
   if (!proved) return row;
-  const PassProof* proof = hardest(run);
-  if (proof == nullptr) {
+  const Check* check = worst_check(run);
+  if (check == nullptr) {
     row.insert(row.end(), {run.undone ? "FAIL" : "", "", "", ""});
     return row;
   }
-  const bool measured = proof->worst.value == proof->worst.value;
+  const bool measured = check->value == check->value;
   row.push_back(std::string(to_string(run.verdict)));
-  row.push_back(measured ? fmt::format("{:.3g}", proof->worst.value) : "-");
-  row.push_back(measured ? fmt::format("{:.3g}", proof->worst.limit.value) : "");
+  row.push_back(measured ? fmt::format("{:.3g}", check->value) : "-");
+  row.push_back(measured ? fmt::format("{:.3g}", check->limit.value) : "");
   row.push_back(fmt::format("{}", regions_of(run).count));
   return row;
 }
@@ -84,6 +96,9 @@ std::string failures_text(const PassRun& run) {
         out += fmt::format("    case:   {}\n", failure.minimal_case.string());
     }
   }
+  for (const Check& check : run.gate)
+    if (check.verdict == Verdict::kFail)
+      out += fmt::format("  {}: the task gate: {}\n", run.pass->name, to_text(check));
   return out;
 }
 

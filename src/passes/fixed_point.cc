@@ -113,10 +113,11 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
           verdict = overall_verdict(run.gate);
         }
         run.verdict = run.proofs.empty() ? verdict : combine(run.verdict, verdict);
+        const bool proved = proof.verdict != Verdict::kFail;
         run.proofs.push_back(std::move(proof));
         if (verdict == Verdict::kFail) {
           run.undone = true;
-          run.problem = "its proof failed";
+          run.problem = proved ? "the task gate failed" : "its proof failed";
           good = std::move(*before);
           continue;
         }
