@@ -134,6 +134,12 @@ class JsonReference(unittest.TestCase):
         self.assertGreater(cases["Relu"]["share"], 0.999)
         self.assertGreater(cases["MatMul, K = 16"]["share"], 0.5)
 
+    def test_device_show(self):
+        self.call("device show", "device", "show", "htp-v73")
+        self.compare("device show")
+        agreement = self.printed["device show"]["agreement"]
+        self.assertGreater(agreement["operators"]["MatMul"]["share"], 0.99)
+
     def test_inject(self):
         self.call("inject", "inject", MODEL, "--at", "/model/model/decoder/layers.0/mlp/Mul_output_0",
                   "--error", "scale:2", "--images", "images")
