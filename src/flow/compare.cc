@@ -46,6 +46,7 @@ class Comparer {
     result_.on = options_.on;
     result_.factor = setup_.settings.factor;
     result_.storage = setup_.settings.storage;
+    result_.forms_of = setup_.forms.device;
     result_.reference = options_.reference.filename().string();
     result_.reference_sha256 = setup_.source.sha256();
     result_.candidate =
@@ -145,7 +146,7 @@ class Comparer {
   Result<ComparedTensors> run_all() {
     setup_.settings.masks = mask_magnitudes(setup_.reference, setup_.settings.storage);
     TENONNX_ASSIGN_OR_RETURN(NoisePaths paths,
-                             noise_paths(setup_.reference, setup_.settings.storage));
+                             noise_paths(setup_.reference, setup_.settings.storage, setup_.forms));
     TENONNX_ASSIGN_OR_RETURN(const std::string text, comparison_key(options_, setup_, "compare 3"));
     fs::path cache = options_.cache.empty() ? CompareJournal::default_directory() : options_.cache;
     if (options_.cache == "none") cache.clear();

@@ -70,6 +70,7 @@ struct CompareResult {
   std::string inputs;  // InputSource::description
   bool random_inputs = false;
   DType storage = DType::kFloat16;
+  std::string forms_of;  // the device whose forms of operators are part of the floor; "": none
   double factor = 8;
   std::vector<ComparedTensor> tensors;  // topological order
   std::vector<ComparedSelection> selections;

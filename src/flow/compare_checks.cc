@@ -155,9 +155,11 @@ void add_without_figures(const CompareResult& result, std::vector<Check>& checks
                       selection.missing);
     break;
   }
-  checks.push_back(
-      inconclusive_check("tensors whose rows could not be brought together",
-                         fmt::format("{}; first '{}': {}", count, first->plan.tensor.name, why)));
+  if (first->plan.behind.empty()) why = "the candidate's has another shape";
+  checks.push_back(inconclusive_check(
+      first->plan.behind.empty() ? "tensors of another shape"
+                                 : "tensors whose rows could not be brought together",
+      fmt::format("{}; first '{}': {}", count, first->plan.tensor.name, why)));
 }
 
 }  // namespace
@@ -184,10 +186,12 @@ std::string floor_note(const CompareResult& result) {
   if (2 * same <= all) return {};
   return fmt::format(
       "in {} of the {} tensors that differ the error is the noise floor itself: '{}' computes as "
-      "the floor does (every value rounded to {}), so that a ratio of 1 is no measurement and says "
+      "the floor does (every value rounded to {}{}), so that a ratio of 1 is no measurement and "
+      "says "
       "nothing of how far rounding goes; the column rel. L2 does. What this comparison finds is "
       "what the device does beyond rounding: overflow, saturation, other kernels",
-      same, all, result.on, to_string(result.storage));
+      same, all, result.on, to_string(result.storage),
+      result.forms_of.empty() ? "" : ", operators in the forms that " + result.forms_of + " gives");
 }
 
 std::vector<std::string> order_notes(const CompareResult& result) {

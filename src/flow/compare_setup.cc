@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <system_error>
 
 #include "adapters/address.h"
@@ -13,6 +14,7 @@
 #include "contract/contract.h"
 #include "device/device.h"
 #include "flow/labels.h"
+#include "flow/match_structure.h"
 
 namespace tenonnx {
 namespace fs = std::filesystem;
@@ -76,8 +78,18 @@ Status open_executors(const CompareOptions& options, CompareSetup& setup) {
   return {};
 }
 
+// "73" of "qnn:soc=43,arch=73".
+std::optional<std::string> arch_of(std::string_view address) {
+  constexpr std::string_view kQnn = "qnn:", kArch = "arch=";
+  const std::size_t at = address.find(kArch);
+  if (!address.starts_with(kQnn) || at == std::string_view::npos) return {};
+  const std::string_view rest = address.substr(at + kArch.size());
+  return std::string(rest.substr(0, rest.find(',')));
+}
+
 // What rounds the results, as far as it is known: the coarser of the two sides.
-Status choose_storage(const CompareOptions& options, CompareSettings& settings) {
+Status choose_storage(const CompareOptions& options, CompareSettings& settings,
+                      DeviceForms& forms) {
   settings.factor = options.factor;
   for (const std::string& gate : options.gates)  // 'map' is of whole models
     if (gate != "map") settings.gates.push_back(gate);
@@ -86,11 +98,16 @@ Status choose_storage(const CompareOptions& options, CompareSettings& settings) 
     if (is_sim(address)) {
       TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(address.substr(kSim.size())));
       if (!device.arithmetic) continue;  // make_executor has refused it
+      forms = forms_of(device);
       if (device.arithmetic->storage != DType::kFloat32) storage = device.arithmetic->storage;
       settings.ceiling =
           std::max(largest_kept(*device.arithmetic, device.arithmetic->elementwise),
                    largest_kept(*device.arithmetic, device.arithmetic->matmul_result));
     } else if (address != "cpu") {
+      // The vendor's own runtime and the simulated device are of one chip.
+      if (const auto arch = arch_of(address))
+        if (const auto device = find_device("htp-v" + *arch); device.ok())
+          forms = forms_of(*device);
       storage = DType::kFloat16;  // what NPUs compute in, unless --storage says otherwise
     }
   }
@@ -151,6 +168,18 @@ Status read_names(const CompareOptions& options, CompareSetup& setup) {
   return {};
 }
 
+// Tensors that the candidate has under other names, as far as its structure tells.
+void match_the_rest(CompareSetup& setup) {
+  const auto matched = match_structure(setup.reference, setup.other, setup.names);
+  if (matched.empty()) return;
+  setup.notes.push_back(fmt::format(
+      "{} under other names in the candidate: matched by what makes and what reads "
+      "them, as '{}', which is '{}' there",
+      matched.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", matched.size()),
+      matched.begin()->first, matched.begin()->second));
+  setup.names.renamed.insert(matched.begin(), matched.end());
+}
+
 Status load_models(const CompareOptions& options, CompareSetup& setup) {
   const auto step = [&](std::string_view name) {
     if (options.progress) options.progress(name, 0, 0);
@@ -170,7 +199,9 @@ Status load_models(const CompareOptions& options, CompareSetup& setup) {
   preparation.fold_constants &= is_sim(options.on);
   TENONNX_RETURN_IF_ERROR(prepare_graph(setup.other, preparation).status());
   TENONNX_RETURN_IF_ERROR(check_same_inputs(setup.reference, setup.other));
-  return read_names(options, setup);
+  TENONNX_RETURN_IF_ERROR(read_names(options, setup));
+  match_the_rest(setup);
+  return {};
 }
 
 Status read_declared(const fs::path& path, CompareSetup& setup) {
@@ -231,7 +262,7 @@ Result<CompareSetup> set_up_comparison(const CompareOptions& options) {
   TENONNX_RETURN_IF_ERROR(check_options(options));
   CompareSetup setup;
   TENONNX_RETURN_IF_ERROR(open_executors(options, setup));
-  TENONNX_RETURN_IF_ERROR(choose_storage(options, setup.settings));
+  TENONNX_RETURN_IF_ERROR(choose_storage(options, setup.settings, setup.forms));
   TENONNX_RETURN_IF_ERROR(load_models(options, setup));
   TENONNX_RETURN_IF_ERROR(open_inputs(options, setup));
   return setup;

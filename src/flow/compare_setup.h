@@ -11,6 +11,7 @@
 
 #include "flow/compare.h"
 #include "flow/compare_tensor.h"
+#include "flow/noise_path.h"
 #include "flow/tensor_inputs.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -22,9 +23,10 @@ namespace tenonnx {
 struct CompareSetup {
   std::unique_ptr<Executor> ref, on;
   CompareSettings settings;
-  Model source;     // the reference as it was given
-  Model reference;  // the same, prepared
-  Model other;      // the candidate's; empty where both sides run one model
+  DeviceForms forms;  // of the devices of `ref` and `on`
+  Model source;       // the reference as it was given
+  Model reference;    // the same, prepared
+  Model other;        // the candidate's; empty where both sides run one model
   bool two_models = false;
   bool folded = false;     // constants of `reference` were folded
   NameRecord names;        // of the passes that made `other`

@@ -46,13 +46,17 @@ TEST_F(Compare, AFloat16DeviceIsWithinItsNoiseFloor) {
   EXPECT_EQ(result.taken, "as added outputs");
 }
 
-// HTP's Softmax is off by more than a rounding: 1/sum alone by up to 3 steps.
-TEST_F(Compare, AFunctionThatIsNoRoundingIsBeyondTheFloor) {
+// HTP's Softmax is off by more than a rounding: 1/sum alone by up to 3 steps. Its device file says
+// so, with a source: what it costs is part of the floor, for the device itself too.
+TEST_F(Compare, AFormThatTheDeviceFileDeclaresIsPartOfTheFloor) {
   CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
   o.on = "sim:htp-v73";
   const CompareResult result = run(o);
-  EXPECT_EQ(result.verdict, Verdict::kFail) << describe(result);
-  EXPECT_EQ(result.first_beyond()->plan.tensor.name, "b");
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+  const TensorComparison& softmax = *at(result, "b").figures;
+  EXPECT_THAT(softmax.path.origin, HasSubstr("operators in the forms of htp-v73"));
+  // More than the rounding of the result, half a step.
+  EXPECT_GT(softmax.path.max_abs, 2 * softmax.storage.max_abs);
 }
 
 // toy16 rounds every value to float16 and does nothing else to these, as the floor does.
@@ -135,10 +139,46 @@ TEST_F(Compare, ARecordOfAnotherModelIsNotBelieved) {
                     HasSubstr("give the .passes.json that was written with the candidate")));
 }
 
+TEST_F(Compare, OtherNamesAreMatchedByStructure) {
+  CompareOptions o = options(save("a.onnx", kToy), {{"x", uniform({2, 8}, -1, 1, 1)}});
+  o.candidate = save("b.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,8] x) => (float[2,8] y) <float[8] v = {1, 2, 3, 4, 5, 6, 7, 8}> {
+      n1 = Mul (x, v)
+      n2 = Softmax <axis = -1> (n1)
+      y = Add (n2, n1)
+    })");
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << describe(result);
+  EXPECT_EQ(coverage(result), "compared 3 of 3 tensors, 0 unmapped");
+  EXPECT_EQ(at(result, "b").plan.candidate, "n2");
+  EXPECT_THAT(describe(result), HasSubstr("2 tensors are under other names in the candidate"));
+}
+
+// Inside: an output of another shape is an error.
+TEST_F(Compare, ATensorOfAnotherShapeLeavesItInconclusive) {
+  CompareOptions o = options(save("a.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,3] x) => (float[6] y) <int64[1] s = {6}> {
+      t = Tanh (x)
+      a = Transpose <perm = [0, 1]> (t)
+      y = Reshape (a, s)
+    })"),
+                             {{"x", uniform({2, 3}, -1, 1, 1)}});
+  o.candidate = save("b.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,3] x) => (float[6] y) <int64[1] s = {6}> {
+      t = Tanh (x)
+      a = Transpose <perm = [1, 0]> (t)
+      y = Reshape (a, s)
+    })");
+  const CompareResult result = run(o);
+  EXPECT_EQ(result.verdict, Verdict::kFail);
+  EXPECT_EQ(at(result, "t").figures->check.verdict, Verdict::kPass);
+  EXPECT_EQ(at(result, "y").figures->check.verdict, Verdict::kFail);
+}
+
 TEST_F(Compare, WhatHasNoCounterpartLeavesItInconclusive) {
   const char* other = R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[2,8] x) => (float[2,8] y) <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
-      other = Mul (x, w)
+      other = Einsum <equation = "ij,j->ij"> (x, w)
       b = Softmax <axis = -1> (other)
       y = Add (b, other)
     })";

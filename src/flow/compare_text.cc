@@ -89,8 +89,9 @@ std::string describe(const CompareResult& result) {
   out += fmt::format("  reference  {} on {}\n", result.reference, result.ref);
   out += fmt::format("  candidate  {} on {}\n", result.candidate, result.on);
   out += fmt::format("  inputs     {}\n", result.inputs);
-  out += fmt::format("  tensors    taken {}; floor in {}, factor {:g}\n\n", result.taken,
-                     to_string(result.storage), result.factor);
+  out += fmt::format("  tensors    taken {}; floor in {}{}, factor {:g}\n\n", result.taken,
+                     to_string(result.storage),
+                     result.forms_of.empty() ? "" : ", forms of " + result.forms_of, result.factor);
   for (const std::string& line : result.explanations) out += paragraph("cause: " + line, 0);
   if (!result.explanations.empty()) out += '\n';
   out += "checks\n" + checks_text(result) + '\n';

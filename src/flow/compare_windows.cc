@@ -247,8 +247,9 @@ class WindowRun {
           const auto reference = ours.find(one.tensor.name);
           if (reference == ours.end()) return {};
           const Tensor aligned = in_layout(one, candidate->second);
-          if (reference->second.shape() != aligned.shape() && has_own_rows(one))
-            return {};  // without figures it is INCONCLUSIVE
+          // Without figures it is INCONCLUSIVE. An output of another shape is an error.
+          if (reference->second.shape() != aligned.shape() && (has_own_rows(one) || !one.is_output))
+            return {};
           CompareSettings settings = settings_for(one, request_.settings);
           if (one.is_output && request_.contract != nullptr)
             settings.range = declared_range(*request_.contract, one.tensor.name, input.tensors);

@@ -52,11 +52,26 @@ Arithmetic one_rounding_more(const Model& model) {
   return a;
 }
 
-Result<NoisePaths> noise_paths(const Model& reference, DType storage) {
+DeviceForms forms_of(const Device& device) {
+  DeviceForms out;
+  if (!device.arithmetic) return out;
+  for (auto [op, form] : device.arithmetic->operators) {
+    if (form.form.empty()) continue;
+    form.overflow.reset();
+    out.operators.emplace(op, std::move(form));
+  }
+  if (!out.operators.empty()) out.device = device.name;
+  return out;
+}
+
+Result<NoisePaths> noise_paths(const Model& reference, DType storage, const DeviceForms& forms) {
   NoisePaths paths;
   if (storage != DType::kFloat32) {
-    const std::string name = fmt::format("the whole path in {}", to_string(storage));
-    TENONNX_ASSIGN_OR_RETURN(auto executor, executor_of(name, rounding_only(storage)));
+    std::string name = fmt::format("the whole path in {}", to_string(storage));
+    Arithmetic arithmetic = rounding_only(storage);
+    arithmetic.operators = forms.operators;
+    if (!forms.device.empty()) name += fmt::format(", operators in the forms of {}", forms.device);
+    TENONNX_ASSIGN_OR_RETURN(auto executor, executor_of(name, std::move(arithmetic)));
     paths.executors.push_back(std::move(executor));
     paths.runs.push_back({paths.executors[0].get(), Optimization::kDisabled, name, false});
     return paths;

@@ -4,6 +4,7 @@
 // Computations that are right and differ only in rounding: what a noise floor is measured with.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@ namespace tenonnx {
 // part of the floor: an error of its own, not an excuse.
 Arithmetic rounding_only(DType storage);
 
+// Operators that a device computes in a form of its own (passes/sim_forms.h), as its file says with
+// a source: what that costs is known of the device, and no fault. Overflow is no part of it.
+struct DeviceForms {
+  std::string device;  // "htp-v73"; "" for none
+  std::map<std::string, OperatorArithmetic> operators;
+};
+DeviceForms forms_of(const Device& device);
+
 // Of float32: the result of every operator that computes is off by a relative error of 2^-24 (one
 // rounding), drawn from a normal distribution by the tensor's name. The floor of graphs that differ
 // by the order of sums or by constants that were merged.
@@ -30,9 +39,9 @@ struct NoisePaths {
   std::vector<std::unique_ptr<Executor>> executors;
   std::vector<FloorRun> runs;
 };
-// float16, bfloat16: the path in that type. float32: the other optimisation level, and one rounding
-// more where a tensor exceeds it.
-Result<NoisePaths> noise_paths(const Model& reference, DType storage);
+// float16, bfloat16: the path in that type, operators in the device's forms. float32: the other
+// optimisation level, and one rounding more where a tensor exceeds it.
+Result<NoisePaths> noise_paths(const Model& reference, DType storage, const DeviceForms& forms);
 
 // Magnitudes of float constants of the model beyond what `storage` holds, rising: masks.
 std::vector<double> mask_magnitudes(const Model& model, DType storage);

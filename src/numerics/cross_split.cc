@@ -130,7 +130,12 @@ Result<CrossSplits> cross_splits(Trials& trials, const Model& candidate,
     one.nodes_before = chosen.before.size();
     const std::set<int> behind = trials.without(chosen.before);
     one.nodes_behind = behind.size();
-    TENONNX_ASSIGN_OR_RETURN(one.not_identical, trials.differs_at_reference(chosen.before));
+    for (const std::string& tensor : one.tensors)
+      if (!trials.graphs().both_have(tensor))
+        one.not_identical = fmt::format("the reference has no counterpart of '{}'", tensor);
+    if (one.not_identical.empty()) {
+      TENONNX_ASSIGN_OR_RETURN(one.not_identical, trials.differs_at_reference(chosen.before));
+    }
     if (one.not_identical.empty()) {
       TENONNX_ASSIGN_OR_RETURN(one.device_then_reference, trials.keep(behind, true));
       TENONNX_ASSIGN_OR_RETURN(one.reference_then_device, trials.keep(chosen.before, true));

@@ -95,9 +95,37 @@ KindFinding other_nodes(const Model& reference, const std::vector<const onnx::No
   return out;
 }
 
+// Tensors that both have, in another place: outputs exchanged, an input that is another tensor.
+KindFinding other_wires(const std::vector<const onnx::NodeProto*>& a,
+                        const std::vector<const onnx::NodeProto*>& b, const FedTensors& names) {
+  const auto compare = [&](const char* what, const onnx::NodeProto& node, const auto& ours,
+                           const auto& theirs) -> KindFinding {
+    for (int k = 0; k < ours.size() && k < theirs.size(); ++k) {
+      const auto there = names.find(theirs[k]);
+      if (there == names.end() || there->second == ours[k]) continue;
+      // One of the reference's that is not shared may be the same under another name.
+      if (std::none_of(names.begin(), names.end(),
+                       [&](const auto& entry) { return entry.second == ours[k]; }))
+        continue;
+      return {FaultKind::kLayout,
+              fmt::format("the graphs differ here: {} {} of {} is '{}', in the reference '{}'",
+                          what, k, node.op_type(), there->second, ours[k]),
+              1};
+    }
+    return {};
+  };
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    KindFinding found = compare("output", *a[i], a[i]->output(), b[i]->output());
+    if (found.text.empty()) found = compare("input", *a[i], a[i]->input(), b[i]->input());
+    if (!found.text.empty()) return found;
+  }
+  return {};
+}
+
 }  // namespace
 
-KindFinding graph_difference(const Model& reference, const Model& candidate) {
+KindFinding graph_difference(const Model& reference, const Model& candidate,
+                             const FedTensors& names) {
   const auto a = nodes_of(reference), b = nodes_of(candidate);
   if (KindFinding found = other_nodes(reference, a, candidate, b); !found.text.empty())
     return found;
@@ -138,7 +166,7 @@ KindFinding graph_difference(const Model& reference, const Model& candidate) {
               1};
     }
   }
-  return {};
+  return other_wires(a, b, names);
 }
 
 }  // namespace tenonnx

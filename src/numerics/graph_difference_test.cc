@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 #include <gmock/gmock.h>
+#include <onnx/onnx_pb.h>
 
 #include "flow/compare_for_test.h"
 #include "numerics/suspects.h"
@@ -11,7 +12,11 @@ namespace {
 using testing::HasSubstr;
 
 KindFinding between(const std::string& right, const std::string& wrong) {
-  return graph_difference(parse_model(right), parse_model(wrong));
+  const Model a = parse_model(right), b = parse_model(wrong);
+  FedTensors names;
+  for (const onnx::NodeProto& node : a.proto().graph().node())
+    for (const std::string& name : node.output()) names.emplace(name, name);
+  return graph_difference(a, b, names);
 }
 
 constexpr const char* kSampled = R"(<ir_version: 10, opset_import: ["" : 20]>
@@ -55,6 +60,23 @@ g (float[1, 2, 4, 4] x, float[1, 3, 1, 2] grid) => (float[1, 2, 3, 1] y) {
 })");
   EXPECT_EQ(found.kind, FaultKind::kSampling);
   EXPECT_THAT(found.text, HasSubstr("'mode' of GridSample is nearest, in the reference linear"));
+}
+
+TEST(GraphDifference, ExchangedOutputsAreNamed) {
+  const KindFinding found = between(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] x) => (float[2] y) { a, b = Split <axis = 0> (x) y = Tanh(a) })",
+                                    R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] x) => (float[2] y) { b, a = Split <axis = 0> (x) y = Tanh(a) })");
+  EXPECT_EQ(found.kind, FaultKind::kLayout);
+  EXPECT_THAT(found.text, HasSubstr("output 0 of Split is 'b', in the reference 'a'"));
+}
+
+TEST(GraphDifference, AnotherInputIsNamed) {
+  const KindFinding found = between(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] x) => (float[4] y) { a = Tanh(x) b = Exp(x) y = Sub(a, b) })",
+                                    R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[4] x) => (float[4] y) { a = Tanh(x) b = Exp(x) y = Sub(b, a) })");
+  EXPECT_THAT(found.text, HasSubstr("input 0 of Sub is 'b', in the reference 'a'"));
 }
 
 }  // namespace

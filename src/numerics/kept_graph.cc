@@ -90,6 +90,13 @@ Result<KeptGraphs> KeptGraphs::make(const CompareSetup& setup, const ErrorTable&
   return out;
 }
 
+bool KeptGraphs::both_have(std::string_view name) const {
+  if (!setup_->two_models || shared_.contains(name)) return true;
+  const auto inputs = setup_->other.inputs();
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const TensorInfo& info) { return info.name == name; });
+}
+
 Result<KeptGraph> KeptGraphs::keep(const std::set<int>& nodes) const {
   KeptGraph out;
   out.model = &setup_->candidate();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,9 @@ class KeptGraphs {
   // `nodes` of the candidate's graph. A node whose results the reference does not have (a part of a
   // piece) stays with the piece that it is in.
   Result<KeptGraph> keep(const std::set<int>& nodes) const;
+  // Whether both graphs have the tensor `name` of the candidate: elsewhere nothing can be
+  // exchanged.
+  bool both_have(std::string_view name) const;
 
  private:
   const CompareSetup* setup_ = nullptr;

@@ -39,7 +39,7 @@ class Locator {
     if (!ref_recorded_ && !on_recorded_) TENONNX_RETURN_IF_ERROR(try_sides());
     explain_contract();
     say_what_was_found(result_, {stands_out_, ref_recorded_ || on_recorded_, &theirs_});
-    if (result_.verdict == Verdict::kFail) TENONNX_RETURN_IF_ERROR(write_files());
+    TENONNX_RETURN_IF_ERROR(write_files());
     return std::move(result_);
   }
 
@@ -117,6 +117,7 @@ class Locator {
         "tensor over {} (each side once, and its noise floor), try {} cuts on both sides, and then "
         "sets of nodes; at most {} trials on '{}'",
         result_.inputs, options_.max_cuts, options_.budget, result_.on));
+    result_.dry_run = true;
     result_.headline = "dry run";
     return std::move(result_);
   }
@@ -151,7 +152,16 @@ class Locator {
     for (const TensorErrors& one : table_.tensors) {
       result_.own_failing += one.own_fails() ? 1 : 0;
       result_.accumulated_failing += one.accumulated_fails() ? 1 : 0;
+      result_.unmapped += one.plan.state == TensorState::kUnmapped ? 1 : 0;
     }
+    result_.output_order = table_.output_order;
+    // Of every second tensor or fewer: pieces are large, and what is named stands for many nodes.
+    if (setup_.two_models && 2 * result_.unmapped > table_.tensors.size())
+      result_.notes.push_back(
+          fmt::format("{} of {} tensors of the reference have no counterpart in the candidate, by "
+                      "name or by what makes and reads them: what is named stands for all nodes "
+                      "between tensors that both have; a record of names helps (--names)",
+                      result_.unmapped, table_.tensors.size()));
     if (!table_.output_order.empty())
       result_.notes.push_back("the outputs stand in another order: " + table_.output_order);
     if (!table_.own_missing.empty())
@@ -164,7 +174,8 @@ class Locator {
       found.limit = one.accumulated_limit;
       found.differs = found.agreement.same_position < found.agreement.chosen ||
                       found.agreement.in_common < found.agreement.chosen;
-      found.beyond_ties = found.agreement.margin > found.limit || found.agreement.invalid > 0;
+      found.beyond_ties = found.agreement.margin > found.limit || found.agreement.invalid > 0 ||
+                          found.agreement.disorder > found.limit;
       result_.selections.push_back(std::move(found));
     }
     return {};
@@ -315,7 +326,10 @@ class Locator {
                           "tenonnx deploy MODEL --target TARGET --keep-on-cpu THIS_FILE"})));
     if (!options_.node_list.empty() && result_.keep && result_.on.starts_with("qnn:"))
       TENONNX_RETURN_IF_ERROR(write_affinity());
-    if (!options_.minimal.empty() && !result_.suspects.empty())
+    if (!options_.minimal.empty() && result_.verdict != Verdict::kFail)
+      result_.notes.push_back(
+          fmt::format("nothing fails, so '{}' was not written", options_.minimal.string()));
+    if (!options_.minimal.empty() && !result_.suspects.empty() && result_.verdict == Verdict::kFail)
       TENONNX_RETURN_IF_ERROR(
           write_minimal_case(options_.minimal, setup_, table_, result_, options_.common.load));
     return {};

@@ -50,6 +50,9 @@ struct Suspect {
   // What a range fault is really about: the value that does not fit, and who makes it.
   std::string culprit_tensor, culprit_node;
   int candidate_node = -1, culprit = -1;  // nodes of the candidate
+  // Of two graphs: how many nodes of either make the tensor out of those that both have. With more
+  // than one the fault is in any of them.
+  std::size_t piece = 1, reference_piece = 1;
   // Where the fault is: the culprit, else the node.
   int place() const { return culprit >= 0 ? culprit : candidate_node; }
   std::optional<bool> alone_breaks;  // moved to the device alone
@@ -82,13 +85,15 @@ struct LocateResult {
   std::string headline;
   std::string reference, candidate, reference_sha256, candidate_sha256;
   std::string ref, on, inputs, gate, looking;
-  bool random_inputs = false, has_task = false;
+  bool random_inputs = false, has_task = false, dry_run = false;
   DType storage = DType::kFloat16;
   double reference_top_score = 0;
   std::vector<std::string> contract;  // mistakes in feeding that explain the difference
   std::optional<Trial> whole;         // all on the device
   std::vector<CrossSplit> cuts;       // from the image to the outputs
   std::vector<std::string> sides;     // "cuts 1, 2: what lies behind is enough ..."
+  std::size_t unmapped = 0;           // tensors of the reference without a counterpart
+  std::string output_order;           // how the candidate's outputs stand otherwise
   std::size_t tensors = 0, identical = 0, with_own = 0, own_failing = 0, accumulated_failing = 0;
   std::vector<Suspect> suspects;  // the likeliest first
   std::vector<LocatedSelection> selections;

@@ -11,6 +11,9 @@
 namespace tenonnx {
 namespace {
 
+// A piece of more nodes is no place: an attention that is written out has up to 60, a norm 10.
+constexpr std::size_t kOnePlace = 16;
+
 // "range at Mul '/mlp/Mul' (SwiGLU, '/mlp') and 3 more like it"
 std::string headline_of(const LocateResult& result, const GraphIndex& candidate) {
   const Suspect& first = result.suspects.front();
@@ -24,16 +27,32 @@ std::string headline_of(const LocateResult& result, const GraphIndex& candidate)
         return other.kind.kind == first.kind.kind &&
                other.alone_breaks.value_or(true) == first.alone_breaks.value_or(true);
       });
-  return fmt::format("{} at {}{}{}", to_string(first.kind.kind),
+  // Where the graphs have little in common, a node stands for many.
+  const std::size_t piece = std::max(first.piece, first.reference_piece);
+  return fmt::format("{} at {}{}{}{}", to_string(first.kind.kind),
                      first.culprit_node.empty() ? first.node : first.culprit_node,
                      block.empty() ? "" : " (" + block + ")",
+                     piece <= kOnePlace
+                         ? ""
+                         : fmt::format(", or in one of the {} nodes before it that the other graph "
+                                       "has no counterpart of",
+                                       piece - 1),
                      alike > 1 ? fmt::format(" and {} more like it", alike - 1) : "");
 }
 
 void say_nothing_fails(LocateResult& result, const FindingsContext& context) {
   const bool proves = result.has_task && !result.random_inputs && !context.recorded;
   result.verdict = proves ? Verdict::kPass : Verdict::kInconclusive;
-  if (context.stands_out && !result.suspects.empty()) {
+  const bool only_selections =
+      std::all_of(result.suspects.begin(), result.suspects.end(),
+                  [](const Suspect& one) { return one.kind.kind == FaultKind::kSelection; });
+  if (!result.output_order.empty()) {
+    result.verdict = Verdict::kInconclusive;
+    result.headline = "the outputs stand in another order: " + result.output_order;
+  } else if (context.stands_out && !result.suspects.empty() && only_selections) {
+    result.headline =
+        headline_of(result, *context.candidate) + "; the task does not move on these inputs";
+  } else if (context.stands_out && !result.suspects.empty()) {
     result.verdict = Verdict::kInconclusive;
     result.headline = fmt::format("the task does not move on these inputs, and yet: {}",
                                   headline_of(result, *context.candidate));
@@ -52,6 +71,9 @@ void say_nothing_fails(LocateResult& result, const FindingsContext& context) {
     result.headline += "; random inputs say little: give --images";
   else if (!result.has_task)
     result.headline += "; there are no images and no task: the outputs are within their floors";
+  else if (context.recorded)
+    result.headline +=
+        "; of a recording only what it holds was compared, and no part was run at the reference";
 }
 
 void name_rounding(LocateResult& result) {

@@ -61,12 +61,30 @@ std::string cross_split_table(const LocateResult& result) {
   return out;
 }
 
+std::string how_it_differs(const LocatedSelection& one) {
+  if (!one.beyond_ties) return "what differs are ties within rounding";
+  if (one.agreement.margin <= one.limit && one.agreement.invalid == 0)
+    return fmt::format("the order is off by {} where rounding explains {}",
+                       figure(one.agreement.disorder), figure(one.limit));
+  return fmt::format("a score is off by {} where rounding explains {}",
+                     figure(one.agreement.margin), figure(one.limit));
+}
+
 std::string suspects_text(const LocateResult& result) {
-  std::string out = fmt::format(
-      "\nerrors: {} of {} compared tensors are beyond their floor, {} by an error of their own\n",
-      result.accumulated_failing, result.tensors, result.own_failing);
+  std::string out =
+      wrapped(fmt::format(
+          "\nerrors: {} of {} compared tensors are beyond their floor, {} by an error of their own"
+          "{}",
+          result.accumulated_failing, result.tensors, result.own_failing,
+          result.unmapped == 0 ? ""
+                               : fmt::format("; {} of the reference {} no counterpart",
+                                             counted(result.unmapped, "tensor"),
+                                             result.unmapped == 1 ? "has" : "have"))) +
+      "\n";
   // What stands out of nothing is no suspect.
-  const bool any = result.verdict == Verdict::kFail || result.own_failing > 0;
+  const bool any =
+      result.verdict == Verdict::kFail || result.own_failing > 0 ||
+      (!result.suspects.empty() && result.suspects.front().kind.kind == FaultKind::kSelection);
   const std::size_t listed = any ? result.suspects.size() : 0;
   for (std::size_t i = 0; i < listed; ++i) {
     const Suspect& one = result.suspects[i];
@@ -74,6 +92,11 @@ std::string suspects_text(const LocateResult& result) {
                                one.block.empty() ? "" : ", in " + one.block)) +
            "\n";
     out += wrapped(fmt::format("     {}: {}", to_string(one.kind.kind), one.kind.text)) + "\n";
+    if (one.piece > 1 || one.reference_piece > 1)
+      out += wrapped(fmt::format("     or another of the {} that make it out of tensors that both "
+                                 "graphs have ({} of the reference)",
+                                 counted(one.piece, "node"), one.reference_piece)) +
+             "\n";
     if (!one.culprit_node.empty())
       out += wrapped("     that value is made by " + one.culprit_node) + "\n";
     if (!one.tensor.empty() && !std::isinf(one.ratio))
@@ -89,10 +112,7 @@ std::string suspects_text(const LocateResult& result) {
   for (const LocatedSelection& one : result.selections) {
     if (!one.differs) continue;
     out += wrapped(fmt::format("  selection {}: {}; {}", one.label, to_string(one.agreement),
-                               one.beyond_ties
-                                   ? fmt::format("a score is off by {} where rounding explains {}",
-                                                 figure(one.agreement.margin), figure(one.limit))
-                                   : "what differs are ties within rounding")) +
+                               how_it_differs(one))) +
            "\n";
   }
   return out;
@@ -136,22 +156,30 @@ std::string waterfall_text(const LocateResult& result) {
       result.has_task ? "\nwaterfall: what the device adds between cuts (1 - scores cosine; 1 - "
                         "mean IoU)\n"
                       : "\nwaterfall: what the device adds between cuts (relative L2 of outputs)\n";
-  double most = 0, scores = 0, boxes = 0;
-  for (const WaterfallBar& bar : result.waterfall) most = std::max(most, std::fabs(bar.scores));
+  double most = 0, most_boxes = 0, scores = 0, boxes = 0;
+  for (const WaterfallBar& bar : result.waterfall) {
+    most = std::max(most, std::fabs(bar.scores));
+    most_boxes = std::max(most_boxes, std::fabs(bar.boxes));
+  }
+  // Bars of what is nothing beside the other say nothing.
+  const bool by_boxes = most < 1e-3 * most_boxes;
+  if (by_boxes) most = most_boxes;
   std::vector<std::vector<std::string>> rows = {{"from", "to", "scores", "boxes", "by", ""}};
   for (const WaterfallBar& bar : result.waterfall) {
+    const double height = by_boxes ? bar.boxes : bar.scores;
     const auto width =
-        most > 0 ? static_cast<std::size_t>(std::lround(std::fabs(bar.scores) / most * kBarWidth))
-                 : 0;
+        most > 0 ? static_cast<std::size_t>(std::lround(std::fabs(height) / most * kBarWidth)) : 0;
     rows.push_back({bar.from, bar.to, fmt::format("{:+.2e}", bar.scores),
                     fmt::format("{:+.2e}", bar.boxes), bar.name,
-                    std::string(width, bar.scores < 0 ? '-' : '#')});
+                    std::string(width, height < 0 ? '-' : '#')});
     scores += bar.scores;
     boxes += bar.boxes;
   }
   rows.push_back(
       {"sum", "", fmt::format("{:+.2e}", scores), fmt::format("{:+.2e}", boxes), "", ""});
-  return out + aligned(rows, "  ") + "  #: adds to the error, -: takes away from it\n";
+  return out + aligned(rows, "  ") +
+         fmt::format("  bars of {}; #: adds to the error, -: takes away from it\n",
+                     by_boxes ? "boxes" : "scores");
 }
 
 Json json_of(const NodeSet& set) {
@@ -178,6 +206,8 @@ Json json_of(const Suspect& one) {
               {"own_relative_l2", json_number(one.own)},
               {"floor_relative_l2", json_number(one.own_floor)},
               {"ratio", json_number(one.ratio)},
+              {"nodes_of_piece", one.piece},
+              {"nodes_of_piece_in_reference", one.reference_piece},
               {"accumulated_relative_l2", json_number(one.accumulated)}};
   if (!one.culprit_node.empty()) {
     out["value"] = one.culprit_tensor;
@@ -193,7 +223,10 @@ std::string describe(const LocateResult& result) {
   std::string out = wrapped(fmt::format("{} on {} against {} on {} ({})", result.candidate,
                                         result.on, result.reference, result.ref, result.inputs)) +
                     "\n";
-  out += wrapped(fmt::format("{}: {}", to_string(result.verdict), result.headline)) + "\n";
+  out +=
+      wrapped(result.dry_run ? result.headline
+                             : fmt::format("{}: {}", to_string(result.verdict), result.headline)) +
+      "\n";
   for (const std::string& text : result.contract) out += wrapped("  contract: " + text) + "\n";
   if (result.tensors > 0) {
     out += cross_split_table(result);
@@ -260,6 +293,7 @@ Json to_json(const LocateResult& result) {
           {"sides", result.sides},
           {"tensors",
            {{"compared", result.tensors},
+            {"without_counterpart", result.unmapped},
             {"identical", result.identical},
             {"with_own_error", result.with_own},
             {"beyond_floor", result.accumulated_failing},

@@ -75,10 +75,12 @@ class SetFinder {
   }
 
   std::vector<int> ran_out() {
-    out_.notes.push_back(fmt::format(
-        "the budget of {} trials was used up before a set was found; give a larger --budget, with "
-        "--resume so that nothing is tried twice",
-        trials_.budget()));
+    std::string note = fmt::format(
+        "the budget of {} trials was used up before a set was found; give a larger --budget{}",
+        trials_.budget(),
+        trials_.on_disk() ? ", with --resume so that nothing is tried twice" : "");
+    if (std::find(out_.notes.begin(), out_.notes.end(), note) == out_.notes.end())
+      out_.notes.push_back(std::move(note));
     return {};
   }
 

@@ -69,7 +69,7 @@ Result<OutputJudge> OutputJudge::make(const CompareSetup& setup, const LoadOptio
   }
   out.gate_ = fmt::format("{:g} x the noise floor of each output", out.factor_);
   TENONNX_ASSIGN_OR_RETURN(const NoisePaths paths,
-                           noise_paths(setup.reference, setup.settings.storage));
+                           noise_paths(setup.reference, setup.settings.storage, setup.forms));
   out.floors_.resize(out.size());
   for (const FloorRun& floor : paths.runs) {
     LoadOptions options = load;

@@ -34,15 +34,21 @@ class Measurer {
     TENONNX_ASSIGN_OR_RETURN(plan_, plan_comparison(plan));
     settings_ = setup_.settings;
     settings_.masks = mask_magnitudes(setup_.reference, settings_.storage);
-    TENONNX_ASSIGN_OR_RETURN(paths_, noise_paths(setup_.reference, settings_.storage));
+    TENONNX_ASSIGN_OR_RETURN(paths_, noise_paths(setup_.reference, settings_.storage, setup_.forms));
 
     TENONNX_ASSIGN_OR_RETURN(ComparedTensors accumulated, run_accumulated());
     ErrorTable table;
     table.output_order = plan_.output_order;
     table.windows = accumulated.windows;
     table.recalled = accumulated.recalled;
-    for (std::size_t i = 0; i < plan_.tensors.size(); ++i)
-      table.tensors.push_back({plan_.tensors[i], std::move(accumulated.tensors[i]), {}});
+    for (std::size_t i = 0; i < plan_.tensors.size(); ++i) {
+      PlannedTensor& planned = plan_.tensors[i];
+      // Of another shape in the candidate: it cannot be fed.
+      if (is_shared(planned) && planned.selected_by < 0 && planned.behind.empty() &&
+          !accumulated.tensors[i])
+        planned.state = TensorState::kUnmapped;
+      table.tensors.push_back({planned, std::move(accumulated.tensors[i]), {}});
+    }
     for (std::size_t i = 0; i < plan_.selections.size(); ++i)
       table.selections.push_back({plan_.selections[i], accumulated.selections[i], {}, 0, 0});
     if (on_recorded_) {

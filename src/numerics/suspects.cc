@@ -107,7 +107,7 @@ class Ranker {
             cut_out(setup_.other,
                     piece_between(theirs_, there.output(there.output_size() - 1), shared_there_));
         if (ours.ok() && theirs.ok())
-          if (const std::string text = graph_difference(*ours, *theirs).text; !text.empty())
+          if (const std::string text = graph_difference(*ours, *theirs, fed_).text; !text.empty())
             suspect.kind.text = text + "; " + suspect.kind.text;
       }
       if (suspect.candidate_node >= 0) out.failing.push_back(suspect.candidate_node);
@@ -162,8 +162,10 @@ class Ranker {
     TENONNX_ASSIGN_OR_RETURN(out.kind, kind_of(piece_case));
     if (setup_.two_models) {
       const Piece theirs = piece_between(theirs_, one.plan.candidate, shared_there_);
+      out.piece = theirs.nodes.size();
+      out.reference_piece = ours.nodes.size();
       TENONNX_ASSIGN_OR_RETURN(const Model other, cut_out(setup_.other, theirs));
-      const KindFinding found = graph_difference(piece, other);
+      const KindFinding found = graph_difference(piece, other, fed_);
       if (!found.text.empty()) {
         // A kernel is what remains where nothing is known: the operator may say more.
         if (out.kind.explained < kExplains && found.kind != FaultKind::kKernel)
@@ -172,7 +174,11 @@ class Ranker {
         out.kind.explained = 1;
       }
     }
-    if (out.kind.kind == FaultKind::kRange) find_culprit(piece_case, out);
+    if (out.kind.kind == FaultKind::kRange) {
+      if (setup_.inputs.size() > 1)
+        out.kind.text += fmt::format(" (with '{}')", one.own->worst_input);
+      find_culprit(piece_case, out);
+    }
     return {};
   }
 

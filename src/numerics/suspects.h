@@ -26,7 +26,9 @@ Result<RankedSuspects> rank_suspects(const CompareSetup& setup, const ErrorTable
                                      const LoadOptions& load, std::size_t count);
 
 // What differs between two pieces of graphs, for people, and the kind that it is: "epsilon is
-// 0.001, in the reference 1e-05". Empty text where nothing does.
-KindFinding graph_difference(const Model& reference, const Model& candidate);
+// 0.001, in the reference 1e-05". Empty text where nothing does. `names`: tensors of the candidate
+// that both have.
+KindFinding graph_difference(const Model& reference, const Model& candidate,
+                             const FedTensors& names);
 
 }  // namespace tenonnx

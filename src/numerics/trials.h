@@ -55,7 +55,9 @@ class Trials {
   std::size_t used() const { return used_; }
   std::size_t recalled() const { return recalled_; }
   std::size_t budget() const { return options_.budget; }
+  bool on_disk() const { return !options_.journal.empty(); }
   const GraphIndex& index() const { return *index_; }
+  const KeptGraphs& graphs() const { return *graphs_; }
 
  private:
   Trials(const CompareSetup& setup, const KeptGraphs& graphs, const OutputJudge& judge,
