@@ -38,11 +38,12 @@ TEST(PassTable, NamesAreUniqueAndBeginWithAVerb) {
   for (const PassInfo& pass : all_passes()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
     const std::string_view verb = pass.name.substr(0, pass.name.find('_'));
-    EXPECT_TRUE((std::set<std::string_view>{"fix", "fold", "fuse", "decompose", "eliminate",
-                                            "deduplicate", "merge", "cancel", "sink", "move",
-                                            "replace", "convert", "narrow", "collapse", "quantize",
-                                            "sim", "normalize", "tile", "prune"})
-                    .contains(verb))
+    EXPECT_TRUE(
+        (std::set<std::string_view>{"fix",         "fold",      "fuse",   "decompose", "eliminate",
+                                    "deduplicate", "merge",     "cancel", "sink",      "move",
+                                    "replace",     "convert",   "narrow", "collapse",  "quantize",
+                                    "sim",         "normalize", "tile",   "prune",     "hoist"})
+            .contains(verb))
         << pass.name;
     EXPECT_FALSE(pass.summary.empty()) << pass.name;
     EXPECT_LE(pass.min_opset, pass.max_opset) << pass.name;
