@@ -105,6 +105,30 @@ TEST(HoistGather, EachImageKeepsItsOwnRows) {
   }
 }
 
+// As the dynamo exporter writes it, before no-op casts are taken out; TopK's numbers may be int32
+// on the way.
+TEST(HoistGather, CastsThatChangeNoNumberArePassed) {
+  for (const char* keep :
+       {"u = Unsqueeze (k, last) t4 = Tile (u, four) i = Cast <to = 7> (t4) "
+        "y = GatherElements <axis = 1> (z, i)",
+        "n = Cast <to = 6> (k) u = Unsqueeze (n, last) t4 = Tile (u, four) i = Cast <to = 7> (t4) "
+        "y = GatherElements <axis = 1> (z, i)"}) {
+    for (const int images : {1, 3}) {
+      Model model = model_of({.images = images, .keep = keep});
+      const Model before = model.clone();
+      const PassOutcome outcome = run_pass(model, "hoist_gather");
+      EXPECT_EQ(outcome.applied, 1) << first_reason(outcome);
+      expect_identical(run_on_cpu(before, inputs_of(images, true)),
+                       run_on_cpu(model, inputs_of(images, true)));
+    }
+  }
+  // A narrower integer may be another row.
+  Model narrowed = model_of({.keep = "u = Unsqueeze (k, last) t4 = Tile (u, four) "
+                                     "n = Cast <to = 6> (t4) "
+                                     "y = GatherElements <axis = 1> (z, n)"});
+  EXPECT_EQ(run_pass(narrowed, "hoist_gather").applied, 0);
+}
+
 TEST(HoistGather, GatherNDAndGather) {
   struct Case {
     int images;
@@ -226,7 +250,9 @@ TEST(HoistGather, WhatSavesNothingStays) {
   Model all = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[1,300,64] x, int64[300] k, float[64,64] w) => (float[1,300,64] y)
       { h = MatMul (x, w) y = Gather <axis = 1> (h, k) })");
-  EXPECT_THAT(first_reason(run_pass(all, "hoist_gather")), HasSubstr("it keeps 300 rows of 300"));
+  const PassOutcome outcome = run_pass(all, "hoist_gather");
+  EXPECT_EQ(outcome.applied, 0);
+  EXPECT_TRUE(outcome.skipped.empty());
   Model small = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[1,30,64] x, int64[3] k) => (float[1,3,64] y)
       { h = Relu (x) y = Gather <axis = 1> (h, k) })");

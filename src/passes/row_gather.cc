@@ -18,6 +18,13 @@ std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
   return all;
 }
 
+// A Cast of integers that changes no number.
+bool widens(const Rewriter& r, const onnx::NodeProto& node) {
+  if (!is_op(node, "Cast") || r.dtype(node.output(0)) != DType::kInt64) return false;
+  const DType from = r.dtype(node.input(0));
+  return from == DType::kInt32 || from == DType::kInt64;
+}
+
 // Nodes that only repeat what they read behind `axis`, or change its shape while every row number
 // stands there once: back to the tensor of one number for each of `count` rows.
 std::optional<std::string> narrow_rows(const Rewriter& r, std::string index, std::size_t axis,
@@ -33,7 +40,8 @@ std::optional<std::string> narrow_rows(const Rewriter& r, std::string index, std
     if (producer < 0) return given();
     const onnx::NodeProto& node = r.node(producer);
     const bool repeats = is_op(node, "Tile") || is_op(node, "Expand");
-    if (!repeats && !is_op(node, "Identity") && !(narrow && is_reshape_like(node))) return given();
+    const bool same = is_op(node, "Identity") || widens(r, node);
+    if (!repeats && !same && !(narrow && is_reshape_like(node))) return given();
     const auto in = r.static_shape(node.input(0));
     if (!in) return given();
     if (repeats) {
@@ -144,7 +152,8 @@ std::optional<RowGather> read_row_gather(const Rewriter& r, int i, std::string& 
   const auto data = r.static_shape(gather.data), index = r.static_shape(gather.rows);
   std::optional<RowGather> found;
   if (!data || !index) {
-    why = fmt::format("the shape of '{}' or '{}' is not known", gather.data, gather.rows);
+    why = fmt::format("the shape of '{}' or '{}' is not known: run fold_constants first",
+                      gather.data, gather.rows);
   } else if (element_count(*data) > 0 && element_count(*index) > 0) {
     found = elements ? read_elements(r, node, gather, *data, *index, why)
             : points ? read_points(node, gather, *data, *index, why)

@@ -108,6 +108,29 @@ TEST(TileGridSample, RefusesWhatNeverFitsAndWhatTheFormDoesNotTake) {
   EXPECT_THAT(outcome.skipped[0].reason, HasSubstr("replace_grid_sample_gather does not take it"));
 }
 
+// One level of an encoder's attention at 640 px: 8,400 queries of 4 points, 8 heads of 32 channels.
+TEST(TileGridSample, OfAnEncodersSize) {
+  constexpr const char* kText = R"(<ir_version: 8, opset_import: ["" : 20]>
+    g (float[8,32,80,80] value, float[8,8400,4,2] grid) => (float[8,32,8400,4] y)
+      { y = GridSample (value, grid) })";
+  constexpr std::int64_t kInputs = 4 * (8 * 32 * 80 * 80 + 8 * 8400 * 4 * 2);
+  constexpr std::int64_t kMemory = 100'000'000;
+  const auto gathered = [](const Model& model) {
+    Model form = model.clone();
+    EXPECT_GT(run_pass(form, "replace_grid_sample_gather").applied, 0);
+    const auto peak = peak_memory(form);
+    return (peak ? peak->bytes : 0) + kInputs;
+  };
+  const Model before = model_from_text(kText);
+  ASSERT_GT(gathered(before), kMemory);
+  Model after = before.clone();
+  ASSERT_EQ(run_pass(after, "tile_grid_sample", {{"memory", fmt::format("{}", kMemory)}}).applied,
+            1);
+  EXPECT_LE(gathered(after), kMemory);
+  const TensorMap values = {{"value", ramp({8, 32, 80, 80})}, {"grid", ramp({8, 8400, 4, 2})}};
+  expect_identical(run_on_cpu(before, values), run_on_cpu(after, values));
+}
+
 std::string error_of(const PassOptions& options) {
   Model model = model_of();
   PassOptions prefixed;
