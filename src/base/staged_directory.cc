@@ -150,7 +150,8 @@ Result<Staging> open_staging(const fs::path& final_path) {
   const fs::path beside =
       final_path.parent_path() / (prefix_of(final_path, "staged") + random_suffix());
   if (!fs::create_directory(beside, error))
-    return Io("cannot make '{}': {}", beside.string(), error.message());
+    return Io("cannot make '{}': nothing can be written into '{}' ({}); name another place",
+              final_path.string(), final_path.parent_path().string(), error.message());
   staging.path = beside;
   staging.lock = ::open(beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (staging.lock >= 0) ::flock(staging.lock, LOCK_EX | LOCK_NB);
@@ -238,7 +239,7 @@ Status StagedDirectory::publish() {
     const std::string content = prefix_of(final_, "content") + random_suffix();
     const fs::path old = own_link ? final_.parent_path() / fs::read_symlink(final_, error) : "";
     fs::rename(staged_, final_.parent_path() / content, error);
-    if (error) return Io("cannot rename '{}': {}", staged_.string(), error.message());
+    if (error) return Io("cannot put '{}' in place: {}", final_.string(), error.message());
     staged_ = final_.parent_path() / content;  // the destructor's business until the link stands
     TENONNX_RETURN_IF_ERROR(switch_link(final_, content));
     staged_.clear();

@@ -176,6 +176,13 @@ TEST_P(StagedDirectoryTest, KilledAtAnyMomentLeavesTheOldOrTheNew) {
 INSTANTIATE_TEST_SUITE_P(Ways, StagedDirectoryTest, ::testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Link" : "Exchange"; });
 
+// Not the name that it would have had meanwhile. /proc takes no directory, not even of root.
+TEST(StagedDirectory, WhereNothingCanBeWrittenThePlaceThatWasGivenIsNamed) {
+  const std::string message = StagedDirectory::create("/proc/case", true).status().message();
+  EXPECT_THAT(message, HasSubstr("cannot make '/proc/case': nothing can be written into '/proc'"));
+  EXPECT_THAT(message, ::testing::Not(HasSubstr("staged")));
+}
+
 TEST(StagedDirectory, APlainDirectoryWithoutExchangeIsAnError) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(put(dir.path() / "p", "old", false).ok());

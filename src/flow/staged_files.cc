@@ -20,8 +20,7 @@ Result<StagedFiles> StagedFiles::create(const fs::path& out) {
     return NotFound("there is no directory '{}' to write '{}' into", out.parent_path().string(),
                     out.filename().string());
   auto staging = open_staging(path);
-  if (!staging.ok())
-    return Io("cannot write into '{}': {}", staged.target_.string(), staging.status().message());
+  if (!staging.ok()) return staging.status();
   staged.staging_ = std::move(staging).value();
   return staged;
 }

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "flow/context_segments.h"
 #include "flow/deploy.h"
+#include "flow/finite_inputs.h"
 #include "flow/result_text.h"
 #include "pipeline/preprocess.h"
 
@@ -87,6 +88,8 @@ Status run_once(const VerifyOptions& options, const LoadedSegments& segments,
     TENONNX_ASSIGN_OR_RETURN(tensors, read_npz(options.tensors));
     const Status fits = check_inputs(manifest.contract, graph_inputs(manifest), tensors);
     TENONNX_RETURN_IF_ERROR(fits.at(options.tensors.string()));
+    for (const auto& [name, tensor] : tensors)
+      TENONNX_RETURN_IF_ERROR(check_finite(options.tensors, name, tensor));
   } else {
     const auto source = InputSource::random(graph_inputs(manifest), manifest.contract, 1, 1);
     if (!source.ok()) {  // dynamic dimensions
