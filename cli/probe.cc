@@ -31,7 +31,7 @@ RunCommand setup_probe(CLI::App& app, const Globals& globals) {
     const Result<ProbeResult> result = probe(*options);
     if (!result.ok()) return fail(result.status());
     print_result(globals, to_json(*result), describe(*result));
-    return static_cast<int>(kExitPassed);
+    return static_cast<int>(result->compared() ? kExitPassed : kExitInconclusive);
   };
 }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <utility>
+#include <tuple>
 
 namespace tenonnx {
 namespace {
@@ -39,19 +39,27 @@ std::string letters_and_digits(std::string_view text) {
 
 std::string nearest_names(std::string_view name, const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
+  // A piece of a name is what its user remembers of it. The distance to a long name says nothing
+  // then: every short one is nearer.
+  constexpr std::size_t kLeastPart = 3;
+  enum Kind { kRewritten, kContains, kOther };
   const std::string plain = letters_and_digits(name);
-  std::vector<std::pair<std::size_t, std::string_view>> ranked;
+  std::vector<std::tuple<Kind, std::size_t, std::string_view>> ranked;
   ranked.reserve(names.size());
   for (const std::string& other : names) {
-    const bool rewritten = !plain.empty() && letters_and_digits(other) == plain;
-    ranked.emplace_back(rewritten ? 0 : 1 + edit_distance(name, other), other);
+    const std::string other_plain = letters_and_digits(other);
+    const Kind kind = !plain.empty() && other_plain == plain ? kRewritten
+                      : plain.size() >= kLeastPart && other_plain.find(plain) != std::string::npos
+                          ? kContains
+                          : kOther;
+    ranked.emplace_back(kind, kind == kRewritten ? 0 : edit_distance(name, other), other);
   }
   const std::size_t shown = std::min(kShown, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(shown),
                     ranked.end());
   std::string text;
   for (std::size_t i = 0; i < shown; ++i)
-    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", ranked[i].second);
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", std::get<2>(ranked[i]));
   if (ranked.size() > shown) text += fmt::format(" and {} more", ranked.size() - shown);
   return text;
 }

@@ -69,7 +69,10 @@ Status ErrorProfile::add(const Tensor& reference, const Tensor& candidate, const
   const float* ref = a.data<float>();
   const float* got = b.data<float>();
   for (std::int64_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(ref[i])) continue;
+    if (!std::isfinite(ref[i])) {
+      ++not_finite_;
+      continue;
+    }
     if (!std::isfinite(got[i])) {
       ++lost_;
       continue;
@@ -129,14 +132,18 @@ std::vector<ErrorRange> ErrorProfile::ranges() const {
 }
 
 Json to_json(const ErrorProfile& profile) {
+  const auto figure = [&](double value) {
+    return profile.count() == 0 ? Json() : json_number(value);
+  };
   Json json = {{"elements", profile.count()},
                {"lost", profile.lost()},
-               {"max_abs", json_number(profile.max_abs())},
-               {"rms", json_number(profile.rms())},
-               {"bias", json_number(profile.bias())},
-               {"rounding_max_abs", json_number(profile.rounding_max())},
-               {"rounding_rms", json_number(profile.rounding_rms())},
-               {"ratio", json_number(profile.ratio())}};
+               {"not_finite", profile.not_finite()},
+               {"max_abs", figure(profile.max_abs())},
+               {"rms", figure(profile.rms())},
+               {"bias", figure(profile.bias())},
+               {"rounding_max_abs", figure(profile.rounding_max())},
+               {"rounding_rms", figure(profile.rounding_rms())},
+               {"ratio", figure(profile.ratio())}};
   Json classes = Json::array({{{"ulps", 0}, {"elements", profile.classes()[0]}}});
   for (std::size_t i = 0; i < ErrorProfile::kUlps.size(); ++i)
     classes.push_back(

@@ -37,11 +37,16 @@ class ErrorProfile {
 
   // `input`: the only input of an element-wise operator, of the same shape; undefined where there
   // is none. Elements that are not finite on both sides are counted as lost where the reference
-  // is finite, and else left out. InvalidArgument where shapes or dtypes differ, or are no floats.
+  // is finite, and else as not finite. InvalidArgument where shapes or dtypes differ, or are no
+  // floats.
   Status add(const Tensor& reference, const Tensor& candidate, const Tensor& input);
 
   std::int64_t count() const { return count_; }
   std::int64_t lost() const { return lost_; }  // Inf or NaN where the reference is finite
+  // Inf or NaN in the reference: no error can be told there.
+  std::int64_t not_finite() const { return not_finite_; }
+  // Something was finite in the reference; else no figure below means anything.
+  bool compared() const { return count_ + lost_ > 0; }
   double max_abs() const { return max_abs_; }
   double rms() const;
   double bias() const;  // the mean of candidate - reference
@@ -60,13 +65,14 @@ class ErrorProfile {
 
  private:
   DType storage_;
-  std::int64_t count_ = 0, lost_ = 0;
+  std::int64_t count_ = 0, lost_ = 0, not_finite_ = 0;
   double max_abs_ = 0, squares_ = 0, sum_ = 0, rounding_max_ = 0, rounding_squares_ = 0;
   std::array<std::int64_t, 7> classes_{};
   std::vector<ErrorRange> ranges_;
   double candidate_settles_ = 0, reference_settles_ = 0;
 };
 
+// Figures over nothing are null.
 Json to_json(const ErrorProfile& profile);
 
 // The distance between neighbouring numbers of `storage` at `value` (its smallest one at 0).

@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <unordered_set>
 
@@ -26,12 +27,49 @@ bool is_below(std::string_view name, std::string_view block) {
                            (block.ends_with('/') || name[block.size()] == '/'));
 }
 
+// `end` as the end of `name`, not in the middle of a word: "x" is not meant to be "softmax".
+bool ends_with_part(std::string_view name, std::string_view end) {
+  if (end.empty() || !name.ends_with(end)) return false;
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return name.size() == end.size() || !is_word(name[name.size() - end.size() - 1]) ||
+         !is_word(end.front());
+}
+
+// The node that is meant by its name, by a tensor that it makes, or by the end of either.
+Result<int> find_node(const GraphIndex& index, const std::string& wanted) {
+  constexpr std::size_t kMost = 10;
+  std::vector<int> ends;
+  if (const Value* value = index.find(wanted); value != nullptr && value->producer < 0)
+    return InvalidArgument(
+        "'{}' is an input or a constant of the model, which no node makes: name a node or a tensor "
+        "that one makes",
+        wanted);
+  for (int n = 0; n < index.graph().node_size(); ++n) {
+    const onnx::NodeProto& node = index.graph().node(n);
+    const auto& outputs = node.output();
+    if (node.name() == wanted || std::find(outputs.begin(), outputs.end(), wanted) != outputs.end())
+      return n;
+    const auto ends_so = [&](const std::string& name) { return ends_with_part(name, wanted); };
+    if (ends_so(node.name()) || std::any_of(outputs.begin(), outputs.end(), ends_so))
+      ends.push_back(n);
+  }
+  if (ends.empty()) return -1;
+  if (ends.size() == 1) return ends.front();
+  std::string list;
+  for (std::size_t i = 0; i < ends.size() && i < kMost; ++i)
+    list += (i == 0 ? "" : ", ") + node_label(index.graph().node(ends[i]));
+  if (ends.size() > kMost) list += ", ...";
+  return InvalidArgument(
+      "'{}' is the end of the names of {} nodes, or of what they make: {}; give a longer one",
+      wanted, ends.size(), list);
+}
+
 Status none_found(const GraphIndex& index, const PieceSelection& selection) {
   std::vector<std::string> names;
   std::set<std::string> seen;
   for (const onnx::NodeProto& node : index.graph().node()) {
-    const std::string& of = selection.op.empty() ? node.name() : node.op_type();
-    std::string one = of;
+    std::string one = selection.op.empty() ? node.name() : node.op_type();
+    if (one.empty() && selection.block.empty() && node.output_size() > 0) one = node.output(0);
     if (!selection.block.empty() && one.rfind('/') != std::string::npos) one.resize(one.rfind('/'));
     if (!one.empty() && seen.insert(one).second) names.push_back(std::move(one));
   }
@@ -84,17 +122,17 @@ Result<std::vector<Piece>> select_pieces(const GraphIndex& index, const PieceSel
         given);
   std::vector<Piece> pieces;
   std::vector<int> of_block;
+  int named = -1;
+  if (!selection.node.empty()) {
+    TENONNX_ASSIGN_OR_RETURN(named, find_node(index, selection.node));
+  }
   for (int n = 0; n < index.graph().node_size(); ++n) {
     const onnx::NodeProto& node = index.graph().node(n);
     if (!selection.block.empty()) {
       if (is_below(node.name(), selection.block)) of_block.push_back(n);
       continue;
     }
-    const bool chosen =
-        selection.node.empty()
-            ? node.op_type() == selection.op
-            : node.name() == selection.node || std::find(node.output().begin(), node.output().end(),
-                                                         selection.node) != node.output().end();
+    const bool chosen = selection.node.empty() ? node.op_type() == selection.op : n == named;
     if (chosen) pieces.push_back(make_piece(index, {n}, node_label(node)));
   }
   if (!of_block.empty())

@@ -23,7 +23,7 @@ struct Piece {
 };
 
 struct PieceSelection {
-  std::string node;   // a node's name, or one of its outputs
+  std::string node;   // a node's name or one of its outputs, or an end that only one node has
   std::string op;     // an operator type: each of its nodes is a piece
   std::string block;  // a prefix of node names up to a '/': all below it are one piece
 };

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "base/status.h"
 #include "flow/compare_setup.h"
@@ -44,8 +45,10 @@ class Prober {
       if (options_.common.progress) options_.common.progress("probe", w, windows.size());
       TENONNX_RETURN_IF_ERROR(run_window(windows[w]));
     }
-    std::stable_sort(result_.pieces.begin(), result_.pieces.end(),
-                     [](const auto& a, const auto& b) { return a.ratio() > b.ratio(); });
+    std::stable_sort(
+        result_.pieces.begin(), result_.pieces.end(), [](const auto& a, const auto& b) {
+          return std::pair(a.compared(), a.ratio()) > std::pair(b.compared(), b.ratio());
+        });
     return {};
   }
 
@@ -151,6 +154,16 @@ double ProbedPiece::ratio() const {
     largest = std::max(largest, output.profile.lost() > 0 ? std::numeric_limits<double>::infinity()
                                                           : output.profile.ratio());
   return largest;
+}
+
+bool ProbedPiece::compared() const {
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [](const ProbedOutput& output) { return output.profile.compared(); });
+}
+
+bool ProbeResult::compared() const {
+  return std::any_of(pieces.begin(), pieces.end(),
+                     [](const ProbedPiece& piece) { return piece.compared(); });
 }
 
 Result<ProbeResult> probe(const ProbeOptions& options) {

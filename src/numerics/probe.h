@@ -36,6 +36,8 @@ struct ProbedPiece {
   std::vector<std::string> skipped;   // others, and why
   // The largest ratio to the rounding of the output alone.
   double ratio() const;
+  // An output has an element that is finite in the reference.
+  bool compared() const;
 };
 
 struct ProbeResult {
@@ -45,6 +47,8 @@ struct ProbeResult {
   std::vector<ProbedPiece> pieces;  // by falling ratio
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> versions;
+  // Of any piece; where of none, nothing was found out, and there is no error to speak of.
+  bool compared() const;
 };
 
 // Errors are for wrong input and for what does not run on one of the two executors.

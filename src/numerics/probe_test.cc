@@ -65,6 +65,38 @@ TEST_F(Probe, TheSumOfASoftmaxBesideItsOwnRounding) {
   EXPECT_EQ(to_json(*result)["pieces"][0]["outputs"][0]["tensor"], "s");
 }
 
+// Roots of negative numbers are NaN on both sides, and integers are not rounded: no error of 0.
+TEST_F(Probe, WhereNothingCanBeComparedItSaysSo) {
+  ProbeOptions options = asking({.op = "Sqrt"});
+  options.common.reference = save("nan.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, 8] x) => (float[2, 8] y, int64[2, 1] i) {
+      m = Neg(x)
+      y = Sqrt(m)
+      i = ArgMax <axis = 1>(x)
+    })");
+  const auto root = probe(options);
+  ASSERT_TRUE(root.ok()) << root.status().message();
+  EXPECT_FALSE(root->compared());
+  EXPECT_EQ(root->pieces.at(0).outputs.at(0).profile.not_finite(), 16);
+  EXPECT_THAT(describe(*root), HasSubstr("INCONCLUSIVE: nothing was compared"));
+  EXPECT_THAT(describe(*root),
+              HasSubstr("'y': 16 of 16 elements are Inf or NaN in the reference and left out"));
+  const Json json = to_json(*root);
+  EXPECT_EQ(json["compared"], false);
+  EXPECT_TRUE(json["pieces"][0]["ratio"].is_null());
+  EXPECT_TRUE(json["pieces"][0]["outputs"][0]["rms"].is_null());
+  options.selection = {.op = "ArgMax"};
+  const auto index = probe(options);
+  ASSERT_TRUE(index.ok()) << index.status().message();
+  EXPECT_FALSE(index->compared());
+  EXPECT_THAT(describe(*index), HasSubstr("not compared"));
+  options.selection = {.op = "Neg"};
+  const auto negated = probe(options);
+  ASSERT_TRUE(negated.ok()) << negated.status().message();
+  EXPECT_TRUE(negated->compared());
+  EXPECT_EQ(to_json(*negated)["pieces"][0]["outputs"][0]["not_finite"], 0);
+}
+
 TEST_F(Probe, ABlockIsOnePiece) {
   const auto result = probe(asking({.block = "/a"}));
   ASSERT_TRUE(result.ok()) << result.status().message();
@@ -72,6 +104,18 @@ TEST_F(Probe, ABlockIsOnePiece) {
   EXPECT_EQ(result->pieces[0].piece.nodes.size(), 2U);
   EXPECT_EQ(result->pieces[0].piece.inputs, std::vector<std::string>{"x"});
   EXPECT_EQ(result->pieces[0].piece.outputs, std::vector<std::string>{"y"});
+}
+
+// As `inject --at` takes a tensor.
+TEST_F(Probe, ANodeByWhatItMakesOrByTheEndOfAName) {
+  const auto label = [&](const std::string& node) {
+    const auto result = probe(asking({.node = node}));
+    return result.ok() ? result->pieces.at(0).piece.label : result.status().message();
+  };
+  EXPECT_EQ(label("m"), "Mul '/a/scale'");
+  EXPECT_EQ(label("relu"), "Relu '/a/relu'");
+  EXPECT_EQ(label("b/softmax"), "Softmax '/b/softmax'");
+  EXPECT_THAT(label("x"), HasSubstr("'x' is an input or a constant of the model"));
 }
 
 TEST_F(Probe, Errors) {

@@ -19,6 +19,13 @@ std::string figure(double value) { return fmt::format("{:.3g}", value); }
 
 std::vector<std::string> row_of(const ProbedPiece& piece, const ProbedOutput& output) {
   const ErrorProfile& p = output.profile;
+  if (p.count() == 0)
+    return {shortened(piece.piece.label, kNameWidth),
+            "-",
+            "-",
+            p.lost() > 0 ? fmt::format("{} lost", p.lost()) : "not compared",
+            "-",
+            "-"};
   return {shortened(piece.piece.label, kNameWidth),
           figure(p.rms()),
           figure(p.rounding_rms()),
@@ -46,6 +53,13 @@ std::string details(const ProbedPiece& piece, DType storage) {
   std::string out = wrapped("  " + piece.piece.label + ", fed with " + piece.input_dtypes) + "\n";
   for (const ProbedOutput& output : piece.outputs) {
     const ErrorProfile& p = output.profile;
+    if (p.not_finite() > 0)
+      out += wrapped(fmt::format(
+                 "    '{}': {} of {} Inf or NaN in the reference and left out", output.tensor,
+                 p.not_finite(),
+                 counted(p.not_finite() + p.count() + p.lost(), "element is", "elements are"))) +
+             "\n";
+    if (p.count() == 0) continue;
     out += wrapped("    " + distribution(p, storage)) + "\n";
     if (output.softmax_sum)
       out += wrapped(fmt::format("    largest |sum - 1| along its axis {}; of the exact results "
@@ -81,9 +95,13 @@ std::string describe(const ProbeResult& result) {
   std::vector<std::vector<std::string>> rows = {
       {"piece", "rms error", "rounding", "ratio", "max abs", "bias"}};
   std::size_t listed = 0;
-  for (const ProbedPiece& piece : result.pieces)
+  for (const ProbedPiece& piece : result.pieces) {
     for (const ProbedOutput& output : piece.outputs)
       if (listed++ < kListed) rows.push_back(row_of(piece, output));
+    if (piece.outputs.empty() && listed++ < kListed)
+      rows.push_back(
+          {shortened(piece.piece.label, kNameWidth), "-", "-", "not compared", "-", "-"});
+  }
   out += aligned(rows, "  ");
   if (listed > kListed) out += fmt::format("  and {} more\n", listed - kListed);
   out += wrapped(fmt::format(
@@ -93,6 +111,11 @@ std::string describe(const ProbeResult& result) {
          "\n";
   for (std::size_t i = 0; i < result.pieces.size() && i < kDetailed; ++i)
     out += details(result.pieces[i], result.storage);
+  if (!result.compared())
+    out += wrapped(
+               "INCONCLUSIVE: nothing was compared, so that this says nothing of the device: no "
+               "output holds a floating number that is finite in the reference") +
+           "\n";
   for (const std::string& note : result.notes) out += wrapped("note: " + note) + "\n";
   if (result.random_inputs)
     out += "note: random inputs: real ones may reach values that these do not\n";
@@ -115,7 +138,7 @@ Json to_json(const ProbeResult& result) {
     pieces.push_back({{"piece", piece.piece.label},
                       {"nodes", piece.piece.nodes.size()},
                       {"inputs", piece.piece.inputs},
-                      {"ratio", json_number(piece.ratio())},
+                      {"ratio", piece.compared() ? json_number(piece.ratio()) : Json()},
                       {"outputs", std::move(outputs)},
                       {"left_out", piece.skipped}});
   }
@@ -129,6 +152,7 @@ Json to_json(const ProbeResult& result) {
           {"inputs", result.inputs},
           {"random_inputs", result.random_inputs},
           {"storage", to_string(result.storage)},
+          {"compared", result.compared()},
           {"pieces", std::move(pieces)},
           {"notes", result.notes},
           {"versions", std::move(versions)}};
