@@ -17,7 +17,8 @@ RunCommand setup_inject(CLI::App& app, const Globals& globals) {
       ->required();
   app.add_option("--error", options->error,
                  "gauss:SIGMA (added, in units of the tensor's rms), scale:FACTOR, round:fp16 or "
-                 "bf16, FILE.npz (added; an array named as the tensor) or replace:FILE.npz")
+                 "bf16 (beyond the type is Inf), round:DEVICE (stored as sim:DEVICE does, overflow "
+                 "included), FILE.npz (added; an array named as the tensor) or replace:FILE.npz")
       ->required();
   app.add_option("--doses", options->doses, "Multiples of the error that are tried")
       ->delimiter(',')

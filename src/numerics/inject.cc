@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "base/wording.h"
 #include "flow/compare_setup.h"
 #include "metrics/tensor_error.h"
 #include "model/extract.h"
@@ -45,10 +46,12 @@ class Injector {
     }
     for (InjectedDose& dose : result_.doses) {
       if (!result_.has_task) continue;
+      dose.moves_task = dose.unjudged > 0;
       // Whether the sample is large enough for a proof does not matter to a counter-example.
       for (const Check& check : task_checks(dose.task, TaskGates::heterogeneous()))
         dose.moves_task |= check.verdict == Verdict::kFail;
     }
+    note_what_is_no_number();
     return {};
   }
 
@@ -61,8 +64,10 @@ class Injector {
       return InvalidArgument(
           "'{}' is a constant of the model: give a tensor that is computed from the inputs",
           result_.tensor);
-    if (const onnx::NodeProto* node = index.producer(result_.tensor))
-      result_.node = node_label(*node);
+    const onnx::NodeProto* node = index.producer(result_.tensor);
+    if (node != nullptr) result_.node = node_label(*node);
+    if (!error_.device.empty())
+      TENONNX_RETURN_IF_ERROR(round_as_made_by(node == nullptr ? "" : node->op_type(), error_));
     std::vector<std::string> inputs, outputs, captured;
     for (const TensorInfo& info : setup_.reference.inputs()) inputs.push_back(info.name);
     // An input or a constant that is given out follows from nothing.
@@ -107,6 +112,7 @@ class Injector {
       TENONNX_ASSIGN_OR_RETURN(const Tensor wrong, with_error(y, error_, result_.tensor, dose.dose,
                                                               options_.common.seed + n));
       TENONNX_ASSIGN_OR_RETURN(const TensorError size, compare_tensors(y, wrong));
+      dose.not_finite = std::max(dose.not_finite, size.broken);
       // What the error turns into Inf or NaN has no finite size.
       dose.relative_l2 =
           std::max(dose.relative_l2, size.broken > 0 ? INFINITY : size.relative_l2.value_or(0));
@@ -118,19 +124,48 @@ class Injector {
       if (n == 0) dose.reference_top_score = expected.empty() ? 0 : expected.front().score;
       auto detected = decode_detections(setup_.contract, got, input.width, input.height, kAll);
       if (!detected.ok()) {  // Inf or NaN among them
-        dose.moves_task = true;
-        // Once for each dose, not for each image.
-        const std::string note = fmt::format("dose {}: ", dose.dose);
-        if (std::none_of(result_.notes.begin(), result_.notes.end(),
-                         [&](const std::string& one) { return one.starts_with(note); }))
-          result_.notes.push_back(
-              fmt::format("{}{} ('{}')", note, detected.status().message(), input.name));
+        if (dose.unjudged++ == 0)
+          dose.unjudged_why = fmt::format("'{}': {}", input.name, detected.status().message());
         continue;
       }
       dose.task.add_image(input.name, expected, *detected);
       if (n == 0) dose.top_score = detected->empty() ? 0 : detected->front().score;
     }
     return {};
+  }
+
+  // Once for all doses: mostly it is the same at each.
+  void note_what_is_no_number() {
+    const InjectedDose* infinite = nullptr;
+    const InjectedDose* first = nullptr;
+    std::string doses;
+    std::int64_t least = 0, most = 0;
+    for (const InjectedDose& dose : result_.doses) {
+      if (infinite == nullptr && dose.not_finite > 0) infinite = &dose;
+      if (dose.unjudged == 0) continue;
+      if (first == nullptr) first = &dose;
+      doses += fmt::format("{}{:g}", doses.empty() ? "" : ", ", dose.dose);
+      least = least == 0 ? dose.unjudged : std::min(least, dose.unjudged);
+      most = std::max(most, dose.unjudged);
+    }
+    if (infinite != nullptr && error_.kind == InjectedError::Kind::kRound && error_.device.empty())
+      result_.notes.push_back(fmt::format(
+          "{} of '{}' {} beyond what {} holds ({:g}): Inf, at every dose alike. A device that "
+          "saturates stores a number instead: round:DEVICE stores as a device file says",
+          counted(infinite->not_finite, "element"), result_.tensor,
+          infinite->not_finite == 1 ? "is" : "are", to_string(error_.rounding.storage),
+          error_.rounding.storage == DType::kFloat16 ? 65504.0 : 0x1.FEp127));
+    else if (infinite != nullptr)
+      result_.notes.push_back(
+          fmt::format("from dose {:g} on the error turns {} of '{}' into Inf or NaN",
+                      infinite->dose, counted(infinite->not_finite, "element"), result_.tensor));
+    if (first == nullptr) return;
+    const std::string images =
+        least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+    result_.notes.push_back(
+        fmt::format("dose {}: no detections can be judged in {} of {}, which counts as moving the "
+                    "task; the figures leave them out. {}",
+                    doses, images, counted(setup_.inputs.size(), "image"), first->unjudged_why));
   }
 
   Status add_outputs(const TensorMap& right, const TensorMap& got, InjectedDose& dose) const {

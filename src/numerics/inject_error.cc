@@ -6,6 +6,7 @@
 
 #include "base/npy.h"
 #include "base/status.h"
+#include "device/device.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "numerics/inject.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPossible =
     "possible are gauss:SIGMA (in units of the tensor's rms), scale:FACTOR, round:fp16, "
-    "round:bf16, FILE.npz (added) and replace:FILE.npz";
+    "round:bf16, round:DEVICE (as sim:DEVICE stores), FILE.npz (added) and replace:FILE.npz";
 
 Result<double> number_behind(std::string_view text, const std::string& all) {
   double value = 0;
@@ -23,6 +24,11 @@ Result<double> number_behind(std::string_view text, const std::string& all) {
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
     return InvalidArgument("--error '{}': '{}' is no finite number; {}", all, text, kPossible);
   return value;
+}
+
+bool is_product(std::string_view op_type) {
+  return op_type == "MatMul" || op_type == "Gemm" || op_type == "Conv" ||
+         op_type == "ConvTranspose";
 }
 
 // The array of a file that is meant for `tensor`.
@@ -49,10 +55,17 @@ Result<InjectedError> parse_error(const std::string& text) {
   }
   if (starts("round:")) {
     const std::string to = text.substr(6);
-    if (to != "fp16" && to != "bf16" && to != "float16" && to != "bfloat16")
-      return InvalidArgument("--error '{}': there is no rounding to '{}'; {}", text, to, kPossible);
     error.kind = InjectedError::Kind::kRound;
-    error.storage = to.starts_with('b') ? DType::kBFloat16 : DType::kFloat16;
+    if (to == "fp16" || to == "float16" || to == "bf16" || to == "bfloat16") {
+      error.rounding.storage = to.starts_with('b') ? DType::kBFloat16 : DType::kFloat16;
+      return error;
+    }
+    const Result<Device> device = find_device(to);
+    if (!device.ok() || !device->arithmetic || device->arithmetic->storage == DType::kFloat32)
+      return InvalidArgument(
+          "--error '{}': there is no rounding to '{}'; {}; {}", text, to, kPossible,
+          device.ok() ? "that device has no arithmetic that rounds" : device.status().message());
+    error.device = to;
     return error;
   }
   const bool replace = starts("replace:");
@@ -67,6 +80,19 @@ Status read_error_file(InjectedError& error, const std::string& tensor) {
   if (error.file.empty()) return {};
   TENONNX_ASSIGN_OR_RETURN(const Tensor read, read_array(error.file, tensor));
   TENONNX_ASSIGN_OR_RETURN(error.array, to_float32(read));
+  return {};
+}
+
+Status round_as_made_by(std::string_view op_type, InjectedError& error) {
+  TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(error.device));
+  if (!device.arithmetic) return InvalidArgument("device '{}' has no arithmetic", error.device);
+  const Arithmetic& arithmetic = *device.arithmetic;
+  error.rounding.storage = arithmetic.storage;
+  error.rounding.keep_subnormals = arithmetic.keep_subnormals;
+  error.rounding.overflow = is_product(op_type) ? arithmetic.matmul_result : arithmetic.elementwise;
+  if (const auto own = arithmetic.operators.find(std::string(op_type));
+      own != arithmetic.operators.end() && own->second.overflow)
+    error.rounding.overflow = *own->second.overflow;
   return {};
 }
 
@@ -90,6 +116,11 @@ Result<Tensor> with_error(const Tensor& y, const InjectedError& error, const std
     ++finite;
   }
   const double rms = finite == 0 ? 0 : std::sqrt(squares / static_cast<double>(finite));
+  std::vector<float> rounded;
+  if (error.kind == InjectedError::Kind::kRound) {
+    rounded.resize(static_cast<std::size_t>(y.size()));
+    round_values(error.rounding, from, rounded.data(), y.size());
+  }
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   for (std::int64_t i = 0; i < y.size(); ++i) {
@@ -103,7 +134,7 @@ Result<Tensor> with_error(const Tensor& y, const InjectedError& error, const std
         wrong = value * error.amount;
         break;
       case InjectedError::Kind::kRound:
-        wrong = stored(value, error.storage);
+        wrong = rounded[static_cast<std::size_t>(i)];
         break;
       case InjectedError::Kind::kAdd:
         wrong = value + given.data<float>()[i];

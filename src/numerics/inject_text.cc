@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
+#include <algorithm>
+#include <cmath>
+
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/result_text.h"
@@ -9,6 +12,21 @@ namespace tenonnx {
 namespace {
 
 std::string figure(double value) { return fmt::format("{:.3g}", value); }
+
+// Nothing of what a row says is measured where no image could be judged, nor is an IoU without a
+// matched box.
+std::vector<std::string> task_columns(const InjectedDose& dose) {
+  const TaskSummary& task = dose.task;
+  const std::string none = "-";
+  const bool judged = task.images > 0;
+  return {fmt::format("{} ({:.3f})", dose.top_score ? fmt::format("{:.3f}", *dose.top_score) : none,
+                      dose.reference_top_score),
+          std::isnan(task.min_scores_cosine) ? none : fmt::format("{:.4f}", task.min_scores_cosine),
+          task.matched > 0 ? fmt::format("{:.3f}", task.min_iou) : none,
+          judged ? fmt::format("{}", task.unmatched_reference) : none,
+          judged ? fmt::format("{}", task.unmatched_candidate) : none,
+          dose.moves_task ? "moves" : "holds"};
+}
 
 std::string conclusion(const InjectResult& result) {
   if (!result.has_task)
@@ -41,15 +59,16 @@ std::string describe(const InjectResult& result) {
   for (const InjectedDose& dose : result.doses) {
     std::vector<std::string> row = {fmt::format("{:g}", dose.dose), figure(dose.relative_l2)};
     for (const auto& [name, value] : dose.outputs) row.push_back(figure(value));
-    if (result.has_task) {
-      row.push_back(fmt::format("{:.3f} ({:.3f})", dose.top_score, dose.reference_top_score));
-      row.push_back(fmt::format("{:.4f}", dose.task.min_scores_cosine));
-      row.push_back(fmt::format("{:.3f}", dose.task.min_iou));
-      row.push_back(fmt::format("{}", dose.task.unmatched_reference));
-      row.push_back(fmt::format("{}", dose.task.unmatched_candidate));
-      row.emplace_back(dose.moves_task ? "moves" : "holds");
-    }
-    rows.push_back(std::move(row));
+    if (result.has_task)
+      for (std::string& column : task_columns(dose)) row.push_back(std::move(column));
+    // Doses that make no difference are one row: "0.25 to 4".
+    const std::string& label = rows.back()[0];
+    if (std::equal(row.begin() + 1, row.end(), rows.back().begin() + 1, rows.back().end()))
+      row[0] = fmt::format("{} to {}", label.substr(0, label.find(' ')), row[0]);
+    if (row[0].find(' ') != std::string::npos)
+      rows.back() = std::move(row);
+    else
+      rows.push_back(std::move(row));
   }
   out += aligned(rows, "  ");
   out += wrapped(conclusion(result)) + "\n";
@@ -65,15 +84,22 @@ Json to_json(const InjectResult& result) {
     Json one = {{"dose", dose.dose},
                 {"relative_l2", json_number(dose.relative_l2)},
                 {"outputs", std::move(outputs)}};
+    const TaskSummary& task = dose.task;
+    const bool judged = task.images > 0;
     if (result.has_task)
       one["task"] = {{"moves", dose.moves_task},
-                     {"top_score", dose.top_score},
+                     {"judged", dose.task.images},
+                     {"unjudged", dose.unjudged},
+                     {"top_score", dose.top_score ? Json(*dose.top_score) : Json()},
                      {"reference_top_score", dose.reference_top_score},
-                     {"min_scores_cosine", json_number(dose.task.min_scores_cosine)},
-                     {"min_iou", json_number(dose.task.min_iou)},
-                     {"max_score_difference", json_number(dose.task.max_score_difference)},
-                     {"unmatched_reference", dose.task.unmatched_reference},
-                     {"unmatched_candidate", dose.task.unmatched_candidate}};
+                     {"min_scores_cosine", judged && !std::isnan(task.min_scores_cosine)
+                                               ? json_number(task.min_scores_cosine)
+                                               : Json()},
+                     {"min_iou", task.matched > 0 ? json_number(task.min_iou) : Json()},
+                     {"max_score_difference",
+                      task.matched > 0 ? json_number(task.max_score_difference) : Json()},
+                     {"unmatched_reference", judged ? Json(task.unmatched_reference) : Json()},
+                     {"unmatched_candidate", judged ? Json(task.unmatched_candidate) : Json()}};
     doses.push_back(std::move(one));
   }
   Json json = {{"schema_version", 1},     {"model", result.model},
