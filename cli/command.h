@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -32,7 +33,10 @@ struct Globals {
 
 using RunCommand = std::function<int()>;
 
-// Prints "tenonnx <command>: error: <message>" to standard error and returns kExitBadInput.
+// Prints "tenonnx: error: <message>" to standard error, in lines that fit, and returns
+// kExitBadInput.
+int refuse(std::string_view message);
+// The same, behind a line of progress that is still open.
 int fail(const Status& status);
 // The exit code of a verdict: "PASS", "FAIL", "INCONCLUSIVE".
 int exit_code_of(std::string_view verdict);

@@ -88,8 +88,7 @@ int refuse_unknown_command(const std::vector<Registered>& commands, int argc, ch
       if (command.app->get_name() == word) return kExitPassed;
       names += (names.empty() ? "" : ", ") + command.app->get_name();
     }
-    fmt::print(stderr, "tenonnx: error: there is no command '{}'; there are: {}\n", word, names);
-    return kExitBadInput;
+    return refuse(fmt::format("there is no command '{}'; there are: {}", word, names));
   }
   return kExitPassed;
 }
@@ -135,7 +134,7 @@ int run_main(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     // CLI11 has exit codes of its own above 100; ours are documented.
-    fmt::print(stderr, "tenonnx: error: {}\n", e.what());
+    refuse(e.what());
     std::string command = "tenonnx";
     for (const Registered& c : commands)
       if (c.app->parsed()) command += " " + c.app->get_name();
@@ -159,12 +158,10 @@ int main(int argc, char** argv) {
   try {
     return tenonnx::cli::check_output(tenonnx::cli::run_main(argc, argv));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "tenonnx: error: out of memory\n");
+    tenonnx::cli::refuse("out of memory");
   } catch (const std::exception& e) {
-    fmt::print(stderr,
-               "tenonnx: error: unexpected: {} (a defect of tenonnx: please report it with the "
-               "command line)\n",
-               e.what());
+    tenonnx::cli::refuse(fmt::format(
+        "unexpected: {} (a defect of tenonnx: please report it with the command line)", e.what()));
   }
   return tenonnx::cli::kExitBadInput;
 }

@@ -59,12 +59,14 @@ std::string describe_progress(std::int64_t done, std::int64_t total, double seco
 
 }  // namespace
 
+int refuse(std::string_view message) {
+  fmt::print(stderr, "{}\n", wrapped(fmt::format("tenonnx: error: {}", message)));
+  return kExitBadInput;
+}
+
 int fail(const Status& status) {
   close_progress_line();
-  const std::string line = fmt::format("tenonnx: error: {}", status.message());
-  // A log has one line for one error.
-  fmt::print(stderr, "{}\n", isatty(STDERR_FILENO) != 0 ? wrapped(line) : line);
-  return kExitBadInput;
+  return refuse(status.message());
 }
 
 int exit_code_of(std::string_view verdict) {

@@ -107,8 +107,7 @@ RunCommand setup_run(CLI::App& app, const Globals& globals) {
     // With nothing but failures there is no result to show; JSON names the failures as well.
     if (globals.json || !result->images.empty())
       print_result(globals, to_json(*result), describe(*result));
-    for (const RunFailure& failure : result->failures)
-      fmt::print(stderr, "tenonnx: error: {}\n", failure.message);
+    for (const RunFailure& failure : result->failures) refuse(failure.message);
     return static_cast<int>(result->failures.empty() ? kExitPassed : kExitBadInput);
   };
 }

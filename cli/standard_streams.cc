@@ -52,8 +52,9 @@ int check_output(int exit_code) {
   if (std::fflush(results()) == 0 && !failed_before) return exit_code;
   const int reason = errno;
   try {
-    fmt::print(stderr, "tenonnx: error: the results cannot be written to standard output: {}\n",
-               failed_before ? "an earlier write failed" : std::generic_category().message(reason));
+    refuse(fmt::format(
+        "the results cannot be written to standard output: {}",
+        failed_before ? "an earlier write failed" : std::generic_category().message(reason)));
   } catch (const std::exception&) {  // standard error is no better
   }
   return kExitBadInput;

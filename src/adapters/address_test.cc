@@ -35,7 +35,8 @@ TEST(MakeExecutor, WhatFollowsTheKind) {
   EXPECT_THAT(make_executor("sim").status().message(),
               AllOf(HasSubstr("needs the name of a device"), HasSubstr("sim:htp-v73")));
   EXPECT_THAT(make_executor("sim:htp-v99").status().message(),
-              AllOf(HasSubstr("no device 'htp-v99'"), HasSubstr("htp-v73")));
+              AllOf(HasSubstr("no device 'htp-v99'"), HasSubstr("htp-v73"),
+                    HasSubstr("To add a directory of device files, name it in TENONNX_DEVICES")));
   EXPECT_THAT(make_executor("sim:../devices/htp-v73").status().message(),
               HasSubstr("not the name of a device"));
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace tenonnx {
 namespace {
@@ -26,6 +27,30 @@ bool is_command(std::string_view words) {
   return begin != std::string_view::npos && words.substr(begin).starts_with(kProgram);
 }
 
+// Where the word at `begin` ends. What stands in single quotes, or as "(tenonnx ...)", is one word,
+// blanks or not, as long as it fits into a line: a path, a name or a command to be copied.
+std::size_t end_of_word(std::string_view words, std::size_t begin, std::size_t columns) {
+  constexpr std::string_view kCommand = "(tenonnx ";
+  std::size_t end = std::min(words.find(' ', begin), words.size());
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool opens = i == begin || words[i - 1] == '(' || words[i - 1] == '=';
+    std::size_t close = std::string_view::npos;
+    if (words.substr(i).starts_with(kCommand)) close = words.find(')', i);
+    if (words[i] == '\'' && opens) {
+      close = words.find('\'', i + 1);
+      while (close != std::string_view::npos && close + 1 < words.size() &&
+             std::isalnum(static_cast<unsigned char>(words[close + 1])) != 0)
+        close = words.find('\'', close + 1);
+    }
+    if (close == std::string_view::npos || close < i + 2) continue;
+    const std::size_t behind = std::min(words.find(' ', close), words.size());
+    if (screen_width(words.substr(begin, behind - begin)) > columns) continue;
+    end = std::max(end, behind);
+    i = close;
+  }
+  return end;
+}
+
 std::string wrapped_line(std::string_view line, std::size_t columns) {
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   const std::string_view words = line.substr(indent);
@@ -37,7 +62,8 @@ std::string wrapped_line(std::string_view line, std::size_t columns) {
   std::size_t begin = 0;
   while (begin < words.size()) {
     const std::size_t word_begin = std::min(words.find_first_not_of(' ', begin), words.size());
-    const std::size_t end = std::min(words.find(' ', word_begin), words.size());
+    const std::size_t end =
+        end_of_word(words, word_begin, columns - std::min(columns, hang.size()));
     const std::string_view blanks = words.substr(begin, word_begin - begin);
     const std::string_view word = words.substr(word_begin, end - word_begin);
     if (!empty && width + blanks.size() + screen_width(word) > columns) {

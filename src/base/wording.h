@@ -28,6 +28,7 @@ std::size_t screen_width(std::string_view text);
 // `text`, its lines of more than `columns` characters broken at blanks. What goes on is indented by
 // two more than the line was, or to behind a mark such as "[1] ". A word that is longer than a line
 // (a path, a name) sticks out, and a command to be copied ("next: tenonnx run ...") stays whole.
+// What stands in single quotes, and "(tenonnx ...)", is not broken where it fits into a line.
 std::string wrapped(std::string_view text, std::size_t columns = kScreenColumns);
 
 // `text` as a column that begins at `column`: what does not fit goes on below its beginning.

@@ -41,6 +41,16 @@ TEST(Wording, ACommandToBeCopiedStaysWhole) {
   EXPECT_EQ(wrapped("do not use: tenonnx run", 12), "do not use:\n  tenonnx\n  run");
 }
 
+TEST(Wording, WhatIsQuotedStaysWhole) {
+  EXPECT_EQ(wrapped("write it to 'my own file', then", 22), "write it to\n  'my own file', then");
+  EXPECT_EQ(wrapped("see (tenonnx run a b) for it", 20), "see\n  (tenonnx run a b)\n  for it");
+  // An apostrophe opens nothing, and what does not fit is broken as ever.
+  EXPECT_EQ(wrapped("the device's own and the others' names", 20),
+            "the device's own and\n  the others' names");
+  EXPECT_EQ(wrapped("it's 'a name that is longer than a line' so", 20),
+            "it's 'a name that is\n  longer than a\n  line' so");
+}
+
 TEST(Wording, AColumnGoesOnBelowItself) {
   EXPECT_EQ(in_column("one two three", 4, 12), "one two\n    three");
   EXPECT_EQ(in_column("one two", 4, 12), "one two");

@@ -88,8 +88,10 @@ Result<Device> find_device(std::string_view name) {
   std::string searched;
   for (const fs::path& directory : device_directories())
     searched += (searched.empty() ? "" : ", ") + directory.string();
-  return NotFound("no device '{}': there are {} (searched {}; TENONNX_DEVICES adds directories)",
-                  name, joined(device_names()), searched);
+  return NotFound(
+      "no device '{}': there are {}. Searched, in this order: {}. To add a directory of device "
+      "files, name it in TENONNX_DEVICES (several with ':' between them): it goes first",
+      name, joined(device_names()), searched);
 }
 
 Result<std::string> Device::executor_for(std::string_view segment) const {

@@ -86,6 +86,14 @@ class Output(unittest.TestCase):
             with self.subTest(command=command):
                 self.output_of(command.replace("_", "-"), "--help")
 
+    def test_errors(self):
+        # Standard error is no terminal here.
+        self.output_of("locate", EXAMPLE, "--on", "sim:no-such-device", codes=(2,))
+        self.output_of("depoly", EXAMPLE, codes=(2,))
+        self.output_of("deploy", EXAMPLE, codes=(2,))
+        self.output_of("probe", EXAMPLE, "--node", "down_proj/MatMul", "--on", "sim:htp-v73",
+                       codes=(2,))
+
     def test_look(self):
         self.output_of("inspect", EXAMPLE)
         self.output_of("doctor")
