@@ -93,8 +93,8 @@ Result<Data> make_data(const OptimizeOptions& options, const Model& model) {
   }
   const std::vector<TensorInfo> infos = model.inputs();
   if (!options.inputs.empty()) {
-    TENONNX_ASSIGN_OR_RETURN(
-        data.inputs, TensorInputs::from_files(options.inputs, infos, NonFinite::kNote));
+    TENONNX_ASSIGN_OR_RETURN(data.inputs,
+                             TensorInputs::from_files(options.inputs, infos, NonFinite::kNote));
     for (const std::string& note : data.inputs->notes()) data.notes.push_back(note);
   } else if (!options.images.empty()) {
     TENONNX_ASSIGN_OR_RETURN(
