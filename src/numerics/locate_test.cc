@@ -244,7 +244,67 @@ TEST_F(Locate, AnotherOrderOfTheOutputs) {
   LocateOptions made = asking(graph);
   made.common.candidate =
       save("b.onnx", replaced(kModel, "(float[6, 16] y)", "(float[6, 16] s, float[6, 16] y)"));
-  EXPECT_THAT(describe(found(made)), HasSubstr("the outputs stand in another order"));
+  const LocateResult result = found(made);
+  EXPECT_EQ(result.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(result.headline, HasSubstr("the outputs stand in another order"));
+}
+
+// The same names in no place but the inputs and outputs.
+TEST_F(Locate, AFaultUnderOtherNames) {
+  constexpr const char* kOther = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <float k = {300}, float[16] one = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
+  [n1] t1 = Sigmoid(x)
+  [n2] t2 = Mul(x, k)
+  [n3] t3 = Div(t2, k)
+  [n4] t4 = LayerNormalization <axis = -1, epsilon = 0.00001>(t3, one)
+  [n5] t5 = Add(t4, t1)
+  [n6] y = Softmax <axis = -1>(t5)
+})";
+  LocateOptions made = asking(kModel);
+  made.common.candidate = save("b.onnx", kOther);
+  EXPECT_THAT(found(made).headline, HasSubstr("nothing to locate"));
+  made.common.candidate = save("b.onnx", replaced(kOther, "epsilon = 0.00001", "epsilon = 0.5"));
+  const LocateResult result = found(made);
+  EXPECT_EQ(result.verdict, Verdict::kFail) << describe(result);
+  EXPECT_EQ(first(result), "LayerNormalization 'n4'") << describe(result);
+  EXPECT_EQ(kind(result), FaultKind::kEpsilon);
+}
+
+// Where the graphs share nothing inside, one node stands for all of them, and the result says so.
+TEST_F(Locate, ANodeThatStandsForManySaysSo) {
+  std::string chain, other;
+  for (int i = 0; i < 10; ++i) {
+    chain += fmt::format(" a{} = Tanh({}) b{} = Exp(a{})", i,
+                         i == 0 ? "x" : fmt::format("b{}", i - 1), i, i);
+    other += fmt::format(" c{} = Erf({}) d{} = Sigmoid(c{})", i,
+                         i == 0 ? "x" : fmt::format("d{}", i - 1), i, i);
+  }
+  const std::string head =
+      R"(<ir_version: 8, opset_import: ["" : 17]> g (float[6, 16] x) => (float[6, 16] y) {)";
+  LocateOptions made = asking(head + chain + " y = Neg(b9) }");
+  made.common.candidate = save("b.onnx", head + other + " y = Abs(d9) }");
+  const LocateResult result = found(made);
+  EXPECT_EQ(result.verdict, Verdict::kFail);
+  EXPECT_EQ(result.unmapped, 20U);
+  EXPECT_THAT(result.headline, HasSubstr("or in one of the 20 nodes before it"));
+  EXPECT_THAT(describe(result), HasSubstr("20 of 21 tensors of the reference have no counterpart"));
+}
+
+// A changed perm gives a tensor of another shape, which ends nothing.
+TEST_F(Locate, ATensorOfAnotherShape) {
+  constexpr const char* kTurned = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[6, 16] x) => (float[6, 16] y) <int64[2] s = {6, 16}> {
+  [tanh] a = Tanh(x)
+  [turn] b = Transpose <perm = [0, 1]>(a)
+  [shape] c = Reshape(b, s)
+  [exp] y = Exp(c)
+})";
+  LocateOptions made = asking(kTurned);
+  made.common.candidate = save("b.onnx", replaced(kTurned, "perm = [0, 1]", "perm = [1, 0]"));
+  const LocateResult result = found(made);
+  EXPECT_EQ(result.verdict, Verdict::kFail) << describe(result);
+  EXPECT_EQ(kind(result), FaultKind::kLayout) << describe(result);
+  EXPECT_THAT(result.suspects.at(0).kind.text, HasSubstr("'perm' of Transpose is [1, 0]"));
 }
 
 // A wrong node that the task does not need is named, and is no pass.
