@@ -34,7 +34,8 @@ class Measurer {
     TENONNX_ASSIGN_OR_RETURN(plan_, plan_comparison(plan));
     settings_ = setup_.settings;
     settings_.masks = mask_magnitudes(setup_.reference, settings_.storage);
-    TENONNX_ASSIGN_OR_RETURN(paths_, noise_paths(setup_.reference, settings_.storage, setup_.forms));
+    TENONNX_ASSIGN_OR_RETURN(paths_,
+                             noise_paths(setup_.reference, settings_.storage, setup_.forms));
 
     TENONNX_ASSIGN_OR_RETURN(ComparedTensors accumulated, run_accumulated());
     ErrorTable table;

@@ -52,7 +52,7 @@ struct Axis {
 template <int kTaps>
 struct AxisTaps {
   HWY_INLINE AxisTaps() {}  // NEON: one that the compiler writes lacks the target's attribute
-  VF first;  // the pixel of tap 0, before it was moved inside
+  VF first;                 // the pixel of tap 0, before it was moved inside
   VI index[kTaps];
   VF weight[kTaps];
 };
