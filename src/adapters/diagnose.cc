@@ -219,11 +219,10 @@ Result<std::optional<NonFiniteFinding>> first_non_finite(const Model& model,
 
 Result<std::string> explain_failure(const Model& model, const TensorMap& inputs,
                                     std::string_view address) {
-  constexpr std::string_view kSim = "sim:";
-  if (!address.starts_with(kSim)) return std::string();
-  TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(address.substr(kSim.size())));
-  TENONNX_ASSIGN_OR_RETURN(const auto executor, make_sim_executor(device));
-  TENONNX_ASSIGN_OR_RETURN(const auto beyond, first_beyond_range(model, inputs, device));
+  TENONNX_ASSIGN_OR_RETURN(const auto device, simulated_device(address));
+  if (!device) return std::string();
+  TENONNX_ASSIGN_OR_RETURN(const auto executor, make_sim_executor(*device));
+  TENONNX_ASSIGN_OR_RETURN(const auto beyond, first_beyond_range(model, inputs, *device));
   std::string text;
   if (beyond)
     text = "first tensor beyond the range of " + std::string(address) + ": " + to_string(*beyond);

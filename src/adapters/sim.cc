@@ -62,6 +62,13 @@ class ProofExecutor : public Executor {
 
 }  // namespace
 
+Result<std::optional<Device>> simulated_device(std::string_view address) {
+  constexpr std::string_view kSim = "sim:";
+  if (!address.starts_with(kSim)) return std::optional<Device>();
+  TENONNX_ASSIGN_OR_RETURN(Device device, find_device(address.substr(kSim.size())));
+  return std::optional<Device>(std::move(device));
+}
+
 std::unique_ptr<Executor> make_proof_executor() { return std::make_unique<ProofExecutor>(); }
 
 Result<std::unique_ptr<LoadedGraph>> load_simulated(const Model& simulated,

@@ -9,10 +9,16 @@
 // compute over the rounding. Inputs, outputs and tensor names are those of the model.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "device/device.h"
 #include "ort/executor.h"
 
 namespace tenonnx {
+
+// The device of "sim:NAME"; nullopt for other addresses. As find_device.
+Result<std::optional<Device>> simulated_device(std::string_view address);
 
 // InvalidArgument where the device has no arithmetic section.
 Result<std::unique_ptr<Executor>> make_sim_executor(const Device& device);

@@ -111,20 +111,8 @@ struct FormKernel {
   }
 };
 
-struct FormOp : kernels::OpBase<FormOp, FormKernel> {
+struct FormOp : SimOp<FormOp, FormKernel> {
   const char* GetName() const { return kSimForm.data(); }
-  std::size_t GetInputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetInputType(std::size_t) const {
-    return kernels::element_type<float>();
-  }
-  std::size_t GetOutputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetOutputType(std::size_t) const {
-    return kernels::element_type<float>();
-  }
-  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
-                                   ONNXTensorElementDataType type) {
-    return context.SetOutputShape(0, context.GetInputShape(0), type).release();
-  }
 };
 
 }  // namespace

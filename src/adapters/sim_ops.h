@@ -14,10 +14,25 @@
 
 #include <onnxruntime_cxx_api.h>
 
+#include "kernels/custom_op.h"
 #include "ort/custom_ops.h"
 #include "passes/sim_round.h"
 
 namespace tenonnx {
+
+// One input of type T, one output of its type and shape. Derived: the name; and inputs, where there
+// are more.
+template <typename Derived, typename Kernel, typename T = float>
+struct SimOp : kernels::OpBase<Derived, Kernel> {
+  std::size_t GetInputTypeCount() const { return 1; }
+  ONNXTensorElementDataType GetInputType(std::size_t) const { return kernels::element_type<T>(); }
+  std::size_t GetOutputTypeCount() const { return 1; }
+  ONNXTensorElementDataType GetOutputType(std::size_t) const { return kernels::element_type<T>(); }
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
+                                   ONNXTensorElementDataType type) {
+    return context.SetOutputShape(0, context.GetInputShape(0), type).release();
+  }
+};
 
 // What the attributes of a Round say.
 RoundSpec round_spec_of(const Ort::ConstKernelInfo& info);

@@ -96,22 +96,11 @@ struct ProductKernel {
   }
 };
 
-struct ProductOp : kernels::OpBase<ProductOp, ProductKernel> {
+struct ProductOp : SimOp<ProductOp, ProductKernel> {
   const char* GetName() const { return kSimRoundProduct.data(); }
   std::size_t GetInputTypeCount() const { return 4; }
-  ONNXTensorElementDataType GetInputType(std::size_t) const {
-    return kernels::element_type<float>();
-  }
   OrtCustomOpInputOutputCharacteristic GetInputCharacteristic(std::size_t i) const {
     return i < 3 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
-  }
-  std::size_t GetOutputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetOutputType(std::size_t) const {
-    return kernels::element_type<float>();
-  }
-  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
-                                   ONNXTensorElementDataType type) {
-    return context.SetOutputShape(0, context.GetInputShape(0), type).release();
   }
 };
 

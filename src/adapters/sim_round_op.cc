@@ -54,7 +54,7 @@ struct RoundKernel {
 };
 
 template <typename T>
-struct RoundOp : kernels::OpBase<RoundOp<T>, RoundKernel<T>> {
+struct RoundOp : SimOp<RoundOp<T>, RoundKernel<T>, T> {
   RoundOp() {
     // The input's memory is written over where nothing else reads it.
     OrtCustomOp::GetMayInplace = [](int** input, int** output) -> std::size_t {
@@ -68,14 +68,6 @@ struct RoundOp : kernels::OpBase<RoundOp<T>, RoundKernel<T>> {
     };
   }
   const char* GetName() const { return sizeof(T) == 4 ? kSimRound.data() : kSimRoundDouble.data(); }
-  std::size_t GetInputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetInputType(std::size_t) const { return kernels::element_type<T>(); }
-  std::size_t GetOutputTypeCount() const { return 1; }
-  ONNXTensorElementDataType GetOutputType(std::size_t) const { return kernels::element_type<T>(); }
-  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
-                                   ONNXTensorElementDataType type) {
-    return context.SetOutputShape(0, context.GetInputShape(0), type).release();
-  }
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "adapters/address.h"
+#include "adapters/sim.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "device/agreement.h"
@@ -117,10 +118,9 @@ TensorMap inputs_of(const AgreeCase& one, const Model& model, const Range& range
 Status run_case(const AgreeCase& one, const AgreeSides& sides, const AgreeOptions& options,
                 AgreeResult& result) {
   TENONNX_ASSIGN_OR_RETURN(const Model model, model_of(one, options.seed));
-  LoadOptions load = options.load;
-  load.disable_fallback = load.reuse_results = true;
-  TENONNX_ASSIGN_OR_RETURN(const auto device, sides.device->load(model, load));
-  TENONNX_ASSIGN_OR_RETURN(const auto simulation, sides.simulation->load(model, options.load));
+  TENONNX_ASSIGN_OR_RETURN(const auto device, sides.device->load(model, sides.on_device));
+  TENONNX_ASSIGN_OR_RETURN(const auto simulation,
+                           sides.simulation->load(model, sides.on_simulation));
   std::vector<const Range*> ranges = {&kNormal};
   if (one.values != AgreeCase::Values::kUnit) ranges.push_back(&kSubnormal);
   if (one.beyond) ranges.push_back(&kBeyond);
@@ -193,11 +193,10 @@ Result<AgreeSides> open_sides(const AgreeOptions& options, AgreeResult& result) 
   AgreeSides sides;
   TENONNX_ASSIGN_OR_RETURN(sides.device, make_executor(options.on));
   TENONNX_ASSIGN_OR_RETURN(sides.simulation, make_executor(options.against));
-  constexpr std::string_view kSim = "sim:";
-  if (options.against.starts_with(kSim)) {
-    TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(options.against.substr(kSim.size())));
-    if (device.arithmetic) sides.reasons = device.arithmetic->cannot_agree;
-  }
+  sides.on_device = sides.on_simulation = options.load;
+  sides.on_device.disable_fallback = sides.on_device.reuse_results = true;
+  TENONNX_ASSIGN_OR_RETURN(const auto simulated, simulated_device(options.against));
+  if (simulated && simulated->arithmetic) sides.reasons = simulated->arithmetic->cannot_agree;
   result.on = options.on;
   result.against = options.against;
   result.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));

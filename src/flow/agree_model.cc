@@ -6,7 +6,6 @@
 #include <chrono>
 #include <set>
 
-#include "base/files.h"
 #include "base/status.h"
 #include "flow/agree.h"
 #include "flow/agree_sides.h"
@@ -105,18 +104,22 @@ class ModelAgreement {
   Status outputs(std::size_t begin, std::size_t end) {
     std::vector<std::string> names;
     for (std::size_t i = begin; i < end; ++i) names.push_back(wanted_[i].name);
-    LoadOptions load = options_.load;
-    load.disable_fallback = load.reuse_results = true;
-    TENONNX_ASSIGN_OR_RETURN(const auto device,
-                             load_with_outputs(*sides_.device, setup_.reference, names, load));
+    TENONNX_ASSIGN_OR_RETURN(const auto device, load_with_outputs(*sides_.device, setup_.reference,
+                                                                  names, sides_.on_device));
     TENONNX_ASSIGN_OR_RETURN(
         const auto simulation,
-        load_with_outputs(*sides_.simulation, setup_.reference, names, options_.load));
+        load_with_outputs(*sides_.simulation, setup_.reference, names, sides_.on_simulation));
+    return compare(*device, *simulation, inputs_, begin, end);
+  }
+
+  // Both graphs make the wanted tensors.
+  Status compare(LoadedGraph& device, LoadedGraph& simulation, const std::vector<TensorMap>& inputs,
+                 std::size_t begin, std::size_t end) {
     std::vector<Agreement> made;
     for (std::size_t i = begin; i < end; ++i) made.push_back({wanted_[i].op_type, wanted_[i].name});
-    for (const TensorMap& input : inputs_) {
-      TENONNX_ASSIGN_OR_RETURN(const TensorMap a, device->run(inputs_of(*device, input)));
-      TENONNX_ASSIGN_OR_RETURN(const TensorMap b, simulation->run(inputs_of(*simulation, input)));
+    for (const TensorMap& input : inputs) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap a, device.run(inputs_of(device, input)));
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap b, simulation.run(inputs_of(simulation, input)));
       for (Agreement& one : made) add_elements(a.at(one.name), b.at(one.name), one);
     }
     for (Agreement& one : made) result_.cases.push_back(std::move(one));
@@ -135,34 +138,27 @@ class ModelAgreement {
     if (!names.empty()) {
       TENONNX_ASSIGN_OR_RETURN(
           const auto whole,
-          load_with_outputs(*sides_.simulation, setup_.reference, names, options_.load));
+          load_with_outputs(*sides_.simulation, setup_.reference, names, sides_.on_simulation));
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         TENONNX_ASSIGN_OR_RETURN(TensorMap made, whole->run(inputs_of(*whole, inputs_[i])));
         values[i].merge(made);
       }
     }
     for (std::size_t i = begin; i < end; ++i) {
-      const Status status = piece(wanted_[i], values);
+      const Status status = piece(i, values);
       if (!status.ok()) result_.not_run.emplace_back(wanted_[i].name, status.message());
     }
     return {};
   }
 
-  Status piece(const Wanted& wanted, const std::vector<TensorMap>& values) {
+  Status piece(std::size_t at, const std::vector<TensorMap>& values) {
+    const Wanted& wanted = wanted_[at];
     TENONNX_ASSIGN_OR_RETURN(const Model model,
                              extract(setup_.reference, wanted.inputs, {wanted.name}));
-    LoadOptions load = options_.load;
-    load.disable_fallback = load.reuse_results = true;
-    TENONNX_ASSIGN_OR_RETURN(const auto device, sides_.device->load(model, load));
-    TENONNX_ASSIGN_OR_RETURN(const auto simulation, sides_.simulation->load(model, options_.load));
-    Agreement made{wanted.op_type, wanted.name};
-    for (const TensorMap& input : values) {
-      TENONNX_ASSIGN_OR_RETURN(const TensorMap a, device->run(inputs_of(*device, input)));
-      TENONNX_ASSIGN_OR_RETURN(const TensorMap b, simulation->run(inputs_of(*simulation, input)));
-      add_elements(a.at(wanted.name), b.at(wanted.name), made);
-    }
-    result_.cases.push_back(std::move(made));
-    return {};
+    TENONNX_ASSIGN_OR_RETURN(const auto device, sides_.device->load(model, sides_.on_device));
+    TENONNX_ASSIGN_OR_RETURN(const auto simulation,
+                             sides_.simulation->load(model, sides_.on_simulation));
+    return compare(*device, *simulation, values, at, at + 1);
   }
 
   const AgreeOptions& options_;
@@ -186,8 +182,7 @@ Result<AgreeResult> agree_on_model(const AgreeOptions& options, const CompareOpt
   compared.ref = compared.on = "cpu";
   TENONNX_ASSIGN_OR_RETURN(const CompareSetup setup, set_up_comparison(compared));
   result.model = feed.reference.filename().string();
-  TENONNX_ASSIGN_OR_RETURN(const std::string bytes, read_file(feed.reference));
-  result.model_sha256 = sha256_hex(bytes);
+  result.model_sha256 = setup.source.sha256();
   result.inputs = setup.inputs.description();
   TENONNX_RETURN_IF_ERROR(ModelAgreement(options, sides, setup, result).run());
   for (Agreement& one : result.cases) sides.set_reason(one);

@@ -15,6 +15,8 @@ inline constexpr double kGoodShare = 0.99;  // of the elements within a step
 
 struct AgreeSides {
   std::unique_ptr<Executor> device, simulation;
+  // The device without a fallback, and what it has computed before from the cache.
+  LoadOptions on_device, on_simulation;
   std::vector<CannotAgree> reasons;  // of the simulation's device file
 
   // Agreement::reason of a case that is below kGoodShare, where one is known.

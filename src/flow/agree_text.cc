@@ -12,14 +12,22 @@ namespace {
 
 std::string share_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
+// Elements of all cases, and those within a step.
+Agreement total(const AgreeResult& result) {
+  Agreement all;
+  for (const Agreement& one : result.cases) {
+    all.elements += one.elements;
+    all.within += one.within;
+  }
+  return all;
+}
+
 }  // namespace
 
 Json to_json(const AgreeResult& result) {
   Json cases = Json::array(), not_run = Json::array(), versions = Json::object();
-  std::int64_t elements = 0, within = 0;
+  const Agreement all = total(result);
   for (const Agreement& one : result.cases) {
-    elements += one.elements;
-    within += one.within;
     cases.push_back({{"operator", one.op_type},
                      {"case", one.name},
                      {"range", one.range},
@@ -45,8 +53,8 @@ Json to_json(const AgreeResult& result) {
           {"against", result.against},
           {"date", result.date},
           {"versions", std::move(versions)},
-          {"elements", elements},
-          {"share", elements > 0 ? static_cast<double>(within) / static_cast<double>(elements) : 0},
+          {"elements", all.elements},
+          {"share", all.share()},
           {"cases", std::move(cases)},
           {"not_run", std::move(not_run)}};
 }
@@ -56,12 +64,10 @@ std::string describe(const AgreeResult& result) {
   std::vector<std::vector<std::string>> rows = {{model ? "tensor" : "graph",
                                                  model ? "operator" : "range", "elements",
                                                  "within a step", "bias", "worst"}};
+  const Agreement all = total(result);
   std::size_t good = 0;
-  std::int64_t elements = 0, within = 0;
   for (const Agreement& one : result.cases) {
     good += one.share() >= kGoodShare ? 1 : 0;
-    elements += one.elements;
-    within += one.within;
     rows.push_back({one.name, model ? one.op_type : one.range, std::to_string(one.elements),
                     share_text(one.share()), fmt::format("{:+.3f}", one.bias),
                     fmt::format("{:.4g}", one.worst)});
@@ -70,9 +76,9 @@ std::string describe(const AgreeResult& result) {
       fmt::format("{} against {}: {} of {} have at least {} of their elements within a step\n",
                   result.on, result.against, good,
                   counted(result.cases.size(), model ? "tensor" : "case"), share_text(kGoodShare));
-  if (model && elements > 0)
+  if (model && all.elements > 0)
     out += fmt::format("{}, {}: {} of all elements\n", result.model, result.inputs,
-                       share_text(static_cast<double>(within) / static_cast<double>(elements)));
+                       share_text(all.share()));
   out += "\n" + aligned(rows, "  ");
   out += "\n  steps are those of float16 at the larger value; bias: device less simulation, mean\n";
   std::vector<std::vector<std::string>> reasons;

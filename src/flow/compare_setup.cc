@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "adapters/address.h"
+#include "adapters/qnn_options.h"
+#include "adapters/sim.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "contract/contract.h"
@@ -20,7 +22,6 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kSim = "sim:";
 constexpr std::array<std::string_view, 3> kGates = {"allclose", "psnr", "map"};
 
 bool asks_for_map(const CompareOptions& options) {
@@ -78,13 +79,14 @@ Status open_executors(const CompareOptions& options, CompareSetup& setup) {
   return {};
 }
 
-// "73" of "qnn:soc=43,arch=73".
-std::optional<std::string> arch_of(std::string_view address) {
-  constexpr std::string_view kQnn = "qnn:", kArch = "arch=";
-  const std::size_t at = address.find(kArch);
-  if (!address.starts_with(kQnn) || at == std::string_view::npos) return {};
-  const std::string_view rest = address.substr(at + kArch.size());
-  return std::string(rest.substr(0, rest.find(',')));
+// The vendor's own runtime and the simulated device are of one chip.
+std::optional<Device> simulation_of_chip(std::string_view address) {
+  constexpr std::string_view kQnn = "qnn:";
+  if (!address.starts_with(kQnn)) return {};
+  const auto options = qnn_options(address.substr(kQnn.size()), qnn_place());
+  if (!options.ok() || options->arch == 0) return {};
+  auto device = find_device(fmt::format("htp-v{}", options->arch));
+  return device.ok() ? std::optional<Device>(std::move(*device)) : std::nullopt;
 }
 
 // What rounds the results, as far as it is known: the coarser of the two sides.
@@ -95,19 +97,16 @@ Status choose_storage(const CompareOptions& options, CompareSettings& settings,
     if (gate != "map") settings.gates.push_back(gate);
   DType storage = DType::kFloat32;
   for (const std::string& address : {options.ref, options.on}) {
-    if (is_sim(address)) {
-      TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(address.substr(kSim.size())));
-      if (!device.arithmetic) continue;  // make_executor has refused it
-      forms = forms_of(device);
-      if (device.arithmetic->storage != DType::kFloat32) storage = device.arithmetic->storage;
-      settings.ceiling =
-          std::max(largest_kept(*device.arithmetic, device.arithmetic->elementwise),
-                   largest_kept(*device.arithmetic, device.arithmetic->matmul_result));
+    TENONNX_ASSIGN_OR_RETURN(const auto device, simulated_device(address));
+    if (device) {
+      if (!device->arithmetic) continue;  // make_executor has refused it
+      const Arithmetic& arithmetic = *device->arithmetic;
+      forms = forms_of(*device);
+      if (arithmetic.storage != DType::kFloat32) storage = arithmetic.storage;
+      settings.ceiling = std::max(largest_kept(arithmetic, arithmetic.elementwise),
+                                  largest_kept(arithmetic, arithmetic.matmul_result));
     } else if (address != "cpu") {
-      // The vendor's own runtime and the simulated device are of one chip.
-      if (const auto arch = arch_of(address))
-        if (const auto device = find_device("htp-v" + *arch); device.ok())
-          forms = forms_of(*device);
+      if (const auto chip = simulation_of_chip(address)) forms = forms_of(*chip);
       storage = DType::kFloat16;  // what NPUs compute in, unless --storage says otherwise
     }
   }
@@ -256,7 +255,7 @@ Status open_inputs(const CompareOptions& options, CompareSetup& setup) {
 
 }  // namespace
 
-bool is_sim(std::string_view address) { return address.starts_with(kSim); }
+bool is_sim(std::string_view address) { return address.starts_with("sim:"); }
 
 Result<CompareSetup> set_up_comparison(const CompareOptions& options) {
   TENONNX_RETURN_IF_ERROR(check_options(options));

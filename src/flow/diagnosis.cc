@@ -4,8 +4,8 @@
 
 #include "adapters/address.h"
 #include "adapters/diagnose.h"
+#include "adapters/sim.h"
 #include "base/status.h"
-#include "device/device.h"
 #include "model/model.h"
 #include "ort/executor.h"
 
@@ -15,14 +15,12 @@ Result<Diagnosis> diagnose_simulated(const std::filesystem::path& package,
                                      const std::vector<Segment>& segments,
                                      const ReferenceInput& input, const Observation& parts,
                                      const Progress& progress) {
-  constexpr std::string_view kSim = "sim:";
   Diagnosis found;
   bool simulated = false;
   for (const Segment& segment : segments) {
-    if (!segment.executor.starts_with(kSim)) continue;
+    TENONNX_ASSIGN_OR_RETURN(const auto device, simulated_device(segment.executor));
+    if (!device) continue;
     simulated = true;
-    TENONNX_ASSIGN_OR_RETURN(const Device device,
-                             find_device(segment.executor.substr(kSim.size())));
     TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(package / segment.file));
     TensorMap feeds;
     for (const TensorInfo& info : segment.inputs) {
@@ -30,7 +28,8 @@ Result<Diagnosis> diagnose_simulated(const std::filesystem::path& package,
       feeds.emplace(info.name,
                     given != input.tensors.end() ? given->second : parts.boundaries.at(info.name));
     }
-    TENONNX_ASSIGN_OR_RETURN(const auto beyond, first_beyond_range(model, feeds, device, progress));
+    TENONNX_ASSIGN_OR_RETURN(const auto beyond,
+                             first_beyond_range(model, feeds, *device, progress));
     if (beyond) {
       found.first_bad_tensor = beyond->tensor;
       found.text = fmt::format("first beyond the range of {} in segment '{}', on '{}':\n    {}",

@@ -16,6 +16,7 @@
 #include "base/wording.h"
 #include "contract/contract.h"
 #include "flow/choose_passes.h"
+#include "flow/proof_data.h"
 #include "flow/staged_files.h"
 #include "model/default_inputs.h"
 #include "model/model.h"
@@ -25,9 +26,7 @@ namespace tenonnx {
 namespace fs = std::filesystem;
 namespace {
 
-// Two real inputs show what the regions do; the whole graph is checked on all of them. Of random
-// ones each is as good as the next.
-constexpr std::size_t kRegionInputs = 2;
+// Each is as good as the next.
 constexpr std::size_t kRandomInputs = 1;
 
 using Clock = std::chrono::steady_clock;
@@ -107,21 +106,6 @@ Result<Data> make_data(const OptimizeOptions& options, const Model& model) {
                                                  kRandomInputs, options.seed));
     data.inputs = TensorInputs::from_source(std::move(source));
   }
-  return data;
-}
-
-ProofData region_data(const TensorInputs& inputs) {
-  ProofData data;
-  data.count = std::min(inputs.size(), inputs.is_random() ? std::size_t{1} : kRegionInputs);
-  data.load = [&inputs](std::size_t k) -> Result<TensorMap> {
-    TENONNX_ASSIGN_OR_RETURN(ReferenceInput input, inputs.load(k));
-    return std::move(input.tensors);
-  };
-  data.name = [&inputs](std::size_t k) {
-    const auto input = inputs.load(k);
-    return input.ok() ? input->name : std::string("input");
-  };
-  data.description = inputs.description();
   return data;
 }
 

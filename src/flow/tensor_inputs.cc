@@ -60,7 +60,6 @@ Result<TensorInputs> TensorInputs::from_files(const fs::path& path,
                                               std::span<const TensorInfo> model_inputs,
                                               NonFinite non_finite) {
   TensorInputs inputs;
-  inputs.non_finite_ = non_finite;
   inputs.path_ = path;
   inputs.infos_.assign(model_inputs.begin(), model_inputs.end());
   std::error_code error;
@@ -85,11 +84,13 @@ Result<TensorInputs> TensorInputs::from_files(const fs::path& path,
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TENONNX_ASSIGN_OR_RETURN(const TensorMap tensors, inputs.read(i));
-    if (non_finite == NonFinite::kRefuse) continue;  // read() has looked
-    for (const auto& [name, tensor] : tensors)
-      if (const std::string found = not_finite(name, tensor); !found.empty())
-        inputs.notes_.push_back(
-            fmt::format("{}: {}", inputs.file_of(i, name).filename().string(), found));
+    for (const auto& [name, tensor] : tensors) {
+      const fs::path file = inputs.npy_ ? path / (name + ".npy") : inputs.files_[i];
+      if (non_finite == NonFinite::kRefuse)
+        TENONNX_RETURN_IF_ERROR(check_finite(file, name, tensor));
+      else if (const std::string found = not_finite(name, tensor); !found.empty())
+        inputs.notes_.push_back(fmt::format("{}: {}", file.filename().string(), found));
+    }
   }
   return inputs;
 }
@@ -129,15 +130,7 @@ Result<TensorMap> TensorInputs::read(std::size_t index) const {
       TENONNX_ASSIGN_OR_RETURN(arrays, read_npz(files_[index]));
     }
   }
-  TENONNX_ASSIGN_OR_RETURN(TensorMap chosen, choose(infos_, arrays, where));
-  if (non_finite_ == NonFinite::kRefuse)
-    for (const auto& [name, tensor] : chosen)
-      TENONNX_RETURN_IF_ERROR(check_finite(file_of(index, name), name, tensor));
-  return chosen;
-}
-
-fs::path TensorInputs::file_of(std::size_t index, const std::string& input) const {
-  return npy_ ? path_ / (input + ".npy") : files_[index];
+  return choose(infos_, arrays, where);
 }
 
 Result<ReferenceInput> TensorInputs::load(std::size_t index) const {

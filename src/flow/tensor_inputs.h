@@ -45,14 +45,12 @@ class TensorInputs {
 
  private:
   Result<TensorMap> read(std::size_t index) const;
-  std::filesystem::path file_of(std::size_t index, const std::string& input) const;
 
   std::optional<InputSource> source_;
   std::filesystem::path path_;
   std::vector<std::filesystem::path> files_;
   bool npy_ = false;  // files_ are the tensors of one input
   std::vector<TensorInfo> infos_;
-  NonFinite non_finite_ = NonFinite::kRefuse;
   std::vector<std::string> notes_;
 };
 

@@ -10,6 +10,8 @@
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "numerics/inject.h"
+#include "passes/sim_common.h"
+#include "passes/sim_nodes.h"
 
 namespace tenonnx {
 namespace {
@@ -24,11 +26,6 @@ Result<double> number_behind(std::string_view text, const std::string& all) {
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
     return InvalidArgument("--error '{}': '{}' is no finite number; {}", all, text, kPossible);
   return value;
-}
-
-bool is_product(std::string_view op_type) {
-  return op_type == "MatMul" || op_type == "Gemm" || op_type == "Conv" ||
-         op_type == "ConvTranspose";
 }
 
 // The array of a file that is meant for `tensor`.
@@ -86,13 +83,8 @@ Status read_error_file(InjectedError& error, const std::string& tensor) {
 Status round_as_made_by(std::string_view op_type, InjectedError& error) {
   TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(error.device));
   if (!device.arithmetic) return InvalidArgument("device '{}' has no arithmetic", error.device);
-  const Arithmetic& arithmetic = *device.arithmetic;
-  error.rounding.storage = arithmetic.storage;
-  error.rounding.keep_subnormals = arithmetic.keep_subnormals;
-  error.rounding.overflow = is_product(op_type) ? arithmetic.matmul_result : arithmetic.elementwise;
-  if (const auto own = arithmetic.operators.find(std::string(op_type));
-      own != arithmetic.operators.end() && own->second.overflow)
-    error.rounding.overflow = *own->second.overflow;
+  error.rounding = stored_results(*device.arithmetic, own_arithmetic(*device.arithmetic, op_type),
+                                  is_product(op_type));
   return {};
 }
 

@@ -72,13 +72,7 @@ class Simulator {
   }
 
  private:
-  RoundSpec spec(const Overflow& overflow) const {
-    RoundSpec spec;
-    spec.storage = a_.storage;
-    spec.overflow = overflow;
-    spec.keep_subnormals = a_.keep_subnormals;
-    return spec;
-  }
+  RoundSpec spec(const Overflow& overflow) const { return stored_values(a_, overflow); }
   bool changes_values(const Overflow& overflow) const {
     return a_.storage != DType::kFloat32 || overflow.kind != Overflow::Kind::kInfinity ||
            !a_.keep_subnormals;
@@ -230,10 +224,7 @@ class Simulator {
       // What the bodies write has been rounded there.
       if (has_body) continue;
       const bool product = standard && is_product(node.op_type());
-      RoundSpec spec = this->spec(own.overflow ? *own.overflow
-                                  : product    ? a_.matmul_result
-                                               : a_.elementwise);
-      if (own.flush_results) spec.keep_subnormals = false;
+      RoundSpec spec = stored_results(a_, own, product);
       const auto error = a_.relative_error.find(node.op_type());
       const bool moved = only_moves(node) && inputs_stored && !own.overflow;
       bool needed = a_.round_outputs && changes_values(spec.overflow) && !moved;

@@ -38,23 +38,20 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view name
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-void set_string(onnx::NodeProto& node, const char* name, std::string_view value) {
+void set_floats(onnx::NodeProto& node, const char* name, const std::vector<float>& values) {
   onnx::AttributeProto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::STRING);
-  a.set_s(std::string(value));
+  a.set_type(onnx::AttributeProto::FLOATS);
+  a.mutable_floats()->Assign(values.begin(), values.end());
 }
-void set_int(onnx::NodeProto& node, const char* name, std::int64_t value) {
-  onnx::AttributeProto& a = *node.add_attribute();
-  a.set_name(name);
-  a.set_type(onnx::AttributeProto::INT);
-  a.set_i(value);
-}
-void set_float(onnx::NodeProto& node, const char* name, double value) {
-  onnx::AttributeProto& a = *node.add_attribute();
-  a.set_name(name);
-  a.set_type(onnx::AttributeProto::FLOAT);
-  a.set_f(static_cast<float>(value));
+
+// Of one input and one output.
+onnx::NodeProto sim_node(std::string_view op_type, const std::string& name,
+                         const std::string& input, const std::string& output) {
+  onnx::NodeProto node = make_node(op_type, {input}, {output});
+  node.set_domain(std::string(kSimDomain));
+  node.set_name(name);
+  return node;
 }
 
 }  // namespace
@@ -85,12 +82,32 @@ bool only_moves(const onnx::NodeProto& node) {
   return true;
 }
 
+const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic, std::string_view op_type) {
+  static const OperatorArithmetic none;
+  const auto found = arithmetic.operators.find(std::string(op_type));
+  return found == arithmetic.operators.end() ? none : found->second;
+}
+
 const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic,
                                          const onnx::NodeProto& node) {
-  static const OperatorArithmetic none;
-  if (!normalized_domain(node.domain()).empty()) return none;
-  const auto found = arithmetic.operators.find(node.op_type());
-  return found == arithmetic.operators.end() ? none : found->second;
+  return own_arithmetic(arithmetic, normalized_domain(node.domain()).empty() ? node.op_type() : "");
+}
+
+RoundSpec stored_values(const Arithmetic& arithmetic, const Overflow& overflow) {
+  RoundSpec spec;
+  spec.storage = arithmetic.storage;
+  spec.overflow = overflow;
+  spec.keep_subnormals = arithmetic.keep_subnormals;
+  return spec;
+}
+
+RoundSpec stored_results(const Arithmetic& arithmetic, const OperatorArithmetic& own,
+                         bool product) {
+  RoundSpec spec = stored_values(arithmetic, own.overflow ? *own.overflow
+                                             : product    ? arithmetic.matmul_result
+                                                          : arithmetic.elementwise);
+  if (own.flush_results) spec.keep_subnormals = false;
+  return spec;
 }
 
 std::unordered_set<std::string> kept_weights(const onnx::GraphProto& graph,
@@ -108,46 +125,36 @@ std::unordered_set<std::string> kept_weights(const onnx::GraphProto& graph,
 
 onnx::NodeProto round_node(const RoundSpec& spec, int onnx_type, const std::string& name,
                            const std::string& input, const std::string& output) {
-  onnx::NodeProto node;
-  node.set_op_type(
-      std::string(onnx_type == onnx::TensorProto::DOUBLE ? kSimRoundDouble : kSimRound));
-  node.set_domain(std::string(kSimDomain));
-  node.set_name(name);
-  node.add_input(input);
-  node.add_output(output);
-  set_string(node, "storage", to_string(spec.storage));
+  onnx::NodeProto node = sim_node(
+      onnx_type == onnx::TensorProto::DOUBLE ? kSimRoundDouble : kSimRound, name, input, output);
+  set_attribute(node, "storage", to_string(spec.storage));
   if (spec.overflow.kind == Overflow::Kind::kSaturate) {
-    set_float(node, "saturate", spec.overflow.max);
-    if (spec.overflow.infinite > 0) set_float(node, "infinite", spec.overflow.infinite);
-    if (spec.overflow.nan) set_float(node, "nan", *spec.overflow.nan);
+    set_attribute(node, "saturate", static_cast<float>(spec.overflow.max));
+    if (spec.overflow.infinite > 0)
+      set_attribute(node, "infinite", static_cast<float>(spec.overflow.infinite));
+    if (spec.overflow.nan) set_attribute(node, "nan", static_cast<float>(*spec.overflow.nan));
   }
-  if (spec.overflow.kind == Overflow::Kind::kPattern) set_int(node, "pattern", 1);
-  if (!spec.keep_subnormals) set_int(node, "flush", 1);
-  if (!spec.round) set_int(node, "range_only", 1);
+  if (spec.overflow.kind == Overflow::Kind::kPattern)
+    set_attribute(node, "pattern", std::int64_t{1});
+  if (!spec.keep_subnormals) set_attribute(node, "flush", std::int64_t{1});
+  if (!spec.round) set_attribute(node, "range_only", std::int64_t{1});
   if (spec.relative_error > 0) {
-    set_float(node, "relative_error", spec.relative_error);
-    set_int(node, "seed", static_cast<std::int64_t>(spec.seed));
+    set_attribute(node, "relative_error", static_cast<float>(spec.relative_error));
+    set_attribute(node, "seed", static_cast<std::int64_t>(spec.seed));
   }
   return node;
 }
 
 onnx::NodeProto form_node(const onnx::NodeProto& node, const OperatorArithmetic& own,
                           std::int64_t opset, const std::string& input) {
-  onnx::NodeProto form;
-  form.set_op_type(std::string(kSimForm));
-  form.set_domain(std::string(kSimDomain));
-  form.set_name(node.name());
-  form.add_input(input);
-  form.add_output(node.output(0));
-  set_string(form, "form", own.form);
+  onnx::NodeProto form = sim_node(kSimForm, node.name(), input, node.output(0));
+  set_attribute(form, "form", own.form);
   if (node.op_type() == "Softmax") {
     // Source: ONNX Softmax-13, Softmax-11 (from the axis to the end, 1 by default).
-    set_int(form, "axis", attribute_or(node, "axis", std::int64_t{opset >= 13 ? -1 : 1}));
-    if (opset < 13) set_int(form, "to_end", 1);
-    onnx::AttributeProto& error = *form.add_attribute();
-    error.set_name("reciprocal_error");
-    error.set_type(onnx::AttributeProto::FLOATS);
-    for (const double c : own.reciprocal_error) error.add_floats(static_cast<float>(c));
+    set_attribute(form, "axis", attribute_or(node, "axis", std::int64_t{opset >= 13 ? -1 : 1}));
+    if (opset < 13) set_attribute(form, "to_end", std::int64_t{1});
+    set_floats(form, "reciprocal_error",
+               {own.reciprocal_error.begin(), own.reciprocal_error.end()});
   }
   return form;
 }
@@ -157,25 +164,18 @@ std::optional<onnx::NodeProto> grid_node(const onnx::NodeProto& sample, std::int
                                          const std::string& output) {
   const std::string mode = attribute_or(sample, "mode", "bilinear");
   if (mode != "bilinear" && mode != "linear") return std::nullopt;
-  onnx::NodeProto node;
-  node.set_op_type(std::string(kSimForm));
-  node.set_domain(std::string(kSimDomain));
-  node.set_name(name);
-  node.add_input(sample.input(1));
-  node.add_output(output);
-  set_string(node, "form", "grid_fractions");
+  onnx::NodeProto node = sim_node(kSimForm, name, sample.input(1), output);
+  set_attribute(node, "form", std::string_view("grid_fractions"));
   // Source: ONNX GridSample-20: ((x + 1) * size - 1) / 2, or (x + 1) / 2 * (size - 1).
   const bool corners = attribute_or(sample, "align_corners", std::int64_t{0}) != 0;
-  onnx::AttributeProto &scale = *node.add_attribute(), &offset = *node.add_attribute();
-  scale.set_name("scale");
-  offset.set_name("offset");
-  scale.set_type(onnx::AttributeProto::FLOATS);
-  offset.set_type(onnx::AttributeProto::FLOATS);
+  std::vector<float> scale, offset;
   for (const std::int64_t size : {width, height}) {
     const auto pixels = static_cast<float>(size);
-    scale.add_floats(corners ? (pixels - 1) / 2 : pixels / 2);
-    offset.add_floats((pixels - 1) / 2);
+    scale.push_back(corners ? (pixels - 1) / 2 : pixels / 2);
+    offset.push_back((pixels - 1) / 2);
   }
+  set_floats(node, "scale", scale);
+  set_floats(node, "offset", offset);
   return node;
 }
 
@@ -192,22 +192,18 @@ std::optional<onnx::NodeProto> round_product_node(const RoundSpec& spec,
   onnx::NodeProto node = round_node(spec, onnx::TensorProto::FLOAT, name, input, output);
   node.set_op_type(std::string(kSimRoundProduct));
   for (int i = 0; i < 2; ++i) node.add_input(product.input(i));
-  set_string(node, "product", conv ? "Conv" : add ? "Add" : "MatMul");
+  set_attribute(node, "product", std::string_view(conv ? "Conv" : add ? "Add" : "MatMul"));
   if (gemm) {
-    set_int(node, "trans_a", attribute_or(product, "transA", std::int64_t{0}));
-    set_int(node, "trans_b", attribute_or(product, "transB", std::int64_t{0}));
+    set_attribute(node, "trans_a", attribute_or(product, "transA", std::int64_t{0}));
+    set_attribute(node, "trans_b", attribute_or(product, "transB", std::int64_t{0}));
   }
   if (conv) {
-    set_int(node, "group", attribute_or(product, "group", std::int64_t{1}));
+    set_attribute(node, "group", attribute_or(product, "group", std::int64_t{1}));
     const auto set_ints = [&](const char* key, std::size_t count, std::int64_t fallback) {
-      const onnx::AttributeProto* given = find_attribute(product, key);
-      onnx::AttributeProto& out = *node.add_attribute();
-      out.set_name(key);
-      out.set_type(onnx::AttributeProto::INTS);
-      if (given != nullptr)
-        *out.mutable_ints() = given->ints();
-      else
-        for (std::size_t i = 0; i < count; ++i) out.add_ints(fallback);
+      std::vector<std::int64_t> values(count, fallback);
+      if (const onnx::AttributeProto* given = find_attribute(product, key))
+        values.assign(given->ints().begin(), given->ints().end());
+      set_attribute(node, key, values);
     };
     set_ints("strides", 2, 1);
     set_ints("dilations", 2, 1);

@@ -28,8 +28,14 @@ bool is_within_one(std::string_view op_type);
 bool is_simulated_type(int onnx_type);  // float32, float64
 bool is_other_float(int onnx_type);     // float16, bfloat16
 
-// What the arithmetic says of the node's operator; of other domains than ai.onnx nothing.
+// What the arithmetic says of an operator of ai.onnx; of the node's, of other domains nothing.
+const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic, std::string_view op_type);
 const OperatorArithmetic& own_arithmetic(const Arithmetic& arithmetic, const onnx::NodeProto& node);
+
+// How values are stored that overflow so.
+RoundSpec stored_values(const Arithmetic& arithmetic, const Overflow& overflow);
+// How the results of an operator are, of which the arithmetic says `own`; `product`: is_product().
+RoundSpec stored_results(const Arithmetic& arithmetic, const OperatorArithmetic& own, bool product);
 
 // Weights that only operators read which take them unrounded (OperatorArithmetic::keep_weights).
 std::unordered_set<std::string> kept_weights(const onnx::GraphProto& graph,
