@@ -170,15 +170,18 @@ Result<AtomicFile> AtomicFile::create(const fs::path& path) {
   file.path_ = path;
   const fs::path temporary =
       path.parent_path() / fmt::format(".{}.tmp-{}", path.filename().string(), random_suffix());
+  const auto hold = hold_interrupt();
   file.fd_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file.fd_ < 0) return os_error("write", path, errno);
   file.temporary_ = temporary;
+  file.on_interrupt_ = RemovedOnInterrupt(temporary);
   return file;
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, fs::path())),
+      on_interrupt_(std::move(other.on_interrupt_)),
       fd_(std::exchange(other.fd_, -1)),
       size_(other.size_) {}
 
@@ -214,6 +217,7 @@ Status AtomicFile::commit() {
   if (::close(std::exchange(fd_, -1)) != 0) return os_error("write", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return os_error("write", path_, errno);
   temporary_.clear();
+  on_interrupt_.reset();
   return sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 

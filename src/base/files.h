@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "tenonnx/base.h"
 
 namespace tenonnx {
@@ -70,6 +71,7 @@ class AtomicFile {
  private:
   AtomicFile() = default;
   std::filesystem::path path_, temporary_;
+  RemovedOnInterrupt on_interrupt_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
 };
@@ -122,9 +124,10 @@ std::string random_suffix();
 //   caller is told to remove it.
 // The final path may be a symbolic link of the user's: then the directory that it names is
 // replaced, and the link stays. publish() flushes every file and directory to the disk first.
-// The destructor removes what was not published. create() makes missing parents and removes staging
-// directories `.<final>.staged-<pid>-<random>` whose process is dead (no such pid, and no lock held
-// on the directory, which another pid namespace would show).
+// The destructor removes what was not published, and so does an interrupt (base/interrupt.h), which
+// finds publish() either before its exchange or behind it. create() makes missing parents and
+// removes staging directories `.<final>.staged-<pid>-<random>` whose process is dead (no such pid,
+// and no lock held on the directory, which another pid namespace would show).
 class StagedDirectory {
  public:
   // Given a directory that would be replaced: whether it may be. A command that writes directories
@@ -146,10 +149,14 @@ class StagedDirectory {
  private:
   StagedDirectory() = default;
   void discard();
+  // `occupied`: whether something stood there when it was asked whether it may be replaced. After
+  // it staged_ is what was replaced, or empty.
+  Status put_in_place(bool occupied);
   std::filesystem::path final_, staged_;
   bool replace_ = false;
   MayReplace may_replace_;
   int lock_ = -1;
+  RemovedOnInterrupt on_interrupt_;
 };
 
 // Whether every file of `directory`, at any depth, is one that `is_own` knows by its path relative

@@ -138,21 +138,23 @@ Status switch_link(const fs::path& final_path, const std::string& content) {
         "nor switch a symbolic link ({}); write to another file system",
         final_path.string(), reason);
   }
-  return sync_path(final_path.parent_path());
+  return {};
 }
 
 }  // namespace
 
-Result<Staging> open_staging(const fs::path& final_path) {
+Result<Staging> open_staging(const fs::path& final_path, const fs::path& named) {
   remove_stale(final_path);
   std::error_code error;
   Staging staging;
   const fs::path beside =
       final_path.parent_path() / (prefix_of(final_path, "staged") + random_suffix());
+  const auto hold = hold_interrupt();
   if (!fs::create_directory(beside, error))
     return Io("cannot make '{}': nothing can be written into '{}' ({}); name another place",
               final_path.string(), final_path.parent_path().string(), error.message());
   staging.path = beside;
+  staging.on_interrupt = RemovedOnInterrupt(beside, named);
   staging.lock = ::open(beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (staging.lock >= 0) ::flock(staging.lock, LOCK_EX | LOCK_NB);
   return staging;
@@ -216,9 +218,10 @@ Result<StagedDirectory> StagedDirectory::create(const fs::path& final_path, bool
   staged.final_ = path;
   staged.replace_ = replace;
   staged.may_replace_ = std::move(may_replace);
-  TENONNX_ASSIGN_OR_RETURN(const Staging staging, open_staging(path));
+  TENONNX_ASSIGN_OR_RETURN(Staging staging, open_staging(path, final_path));
   staged.staged_ = staging.path;
   staged.lock_ = staging.lock;
+  staged.on_interrupt_ = std::move(staging.on_interrupt);
   return staged;
 }
 
@@ -226,50 +229,62 @@ Status StagedDirectory::publish() {
   if (staged_.empty()) return FailedPrecondition("the directory has already been published");
   TENONNX_RETURN_IF_ERROR(sync_tree(staged_));
   std::error_code error;
-  const bool own_link = is_own_link(final_);
   const bool occupied = fs::exists(fs::symlink_status(final_, error));
   if (occupied && !replace_)
     return FailedPrecondition("'{}' appeared meanwhile; it is left as it is", final_.string());
   // What was put there while this one was being filled counts as well.
   if (fs::is_directory(final_, error))
     TENONNX_RETURN_IF_ERROR(check_replaceable(final_, may_replace_));
+  TENONNX_RETURN_IF_ERROR(put_in_place(occupied));
+  const Status synced = sync_path(final_.parent_path());
+  // The next create() removes it: a power cut now may bring the old directory back.
+  if (!synced.ok()) staged_.clear();
+  discard();
+  return synced;
+}
+
+Status StagedDirectory::put_in_place(bool occupied) {
+  const auto hold = hold_interrupt();
+  std::error_code error;
+  const bool own_link = is_own_link(final_);
   TENONNX_ASSIGN_OR_RETURN(const bool exchanges, can_exchange(final_));
 
   if (own_link || (!occupied && !exchanges)) {
     const std::string content = prefix_of(final_, "content") + random_suffix();
     const fs::path old = own_link ? final_.parent_path() / fs::read_symlink(final_, error) : "";
-    fs::rename(staged_, final_.parent_path() / content, error);
+    const fs::path filled = final_.parent_path() / content;
+    fs::rename(staged_, filled, error);
     if (error) return Io("cannot put '{}' in place: {}", final_.string(), error.message());
-    staged_ = final_.parent_path() / content;  // the destructor's business until the link stands
-    TENONNX_RETURN_IF_ERROR(switch_link(final_, content));
-    staged_.clear();
-    if (!old.empty()) fs::remove_all(old, error);
+    staged_ = filled;  // the destructor's business until the link stands
+    const Status switched = switch_link(final_, content);
+    if (!switched.ok()) {
+      fs::remove_all(std::exchange(staged_, fs::path()), error);
+      return switched;
+    }
+    staged_ = old;
   } else if (!occupied) {
     // RENAME_NOREPLACE: plain rename() would replace an empty directory that appeared meanwhile.
     if (::renameat2(AT_FDCWD, staged_.c_str(), AT_FDCWD, final_.c_str(), RENAME_NOREPLACE) != 0)
       return Io("cannot put '{}' in place: {}", final_.string(),
                 std::generic_category().message(errno));
     staged_.clear();
-    TENONNX_RETURN_IF_ERROR(sync_path(final_.parent_path()));
   } else if (exchanges) {
     if (exchange(staged_, final_) != 0)
       return Io("cannot put '{}' in place: {}", final_.string(),
                 std::generic_category().message(errno));
-    const fs::path old = std::exchange(staged_, fs::path());
-    TENONNX_RETURN_IF_ERROR(sync_path(final_.parent_path()));
-    fs::remove_all(old, error);  // a left-over is removed by the next create()
   } else {
     return FailedPrecondition(
         "'{}' cannot be replaced in one step: its file system has no RENAME_EXCHANGE and it is a "
         "plain directory; remove it first, or write to another file system",
         final_.string());
   }
-  discard();
+  on_interrupt_.result_stands(staged_);
   return {};
 }
 
 void StagedDirectory::discard() {
-  Staging staging{std::exchange(staged_, fs::path()), std::exchange(lock_, -1)};
+  Staging staging{std::exchange(staged_, fs::path()), std::exchange(lock_, -1),
+                  std::move(on_interrupt_)};
   close_staging(staging);
 }
 
@@ -278,7 +293,8 @@ StagedDirectory::StagedDirectory(StagedDirectory&& other) noexcept
       staged_(std::exchange(other.staged_, fs::path())),
       replace_(other.replace_),
       may_replace_(std::move(other.may_replace_)),
-      lock_(std::exchange(other.lock_, -1)) {}
+      lock_(std::exchange(other.lock_, -1)),
+      on_interrupt_(std::move(other.on_interrupt_)) {}
 
 StagedDirectory& StagedDirectory::operator=(StagedDirectory&& other) noexcept {
   if (this != &other) {
@@ -288,6 +304,7 @@ StagedDirectory& StagedDirectory::operator=(StagedDirectory&& other) noexcept {
     replace_ = other.replace_;
     may_replace_ = std::move(other.may_replace_);
     lock_ = std::exchange(other.lock_, -1);
+    on_interrupt_ = std::move(other.on_interrupt_);
   }
   return *this;
 }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "base/interrupt.h"
 #include "tenonnx/base.h"
 
 namespace tenonnx {
@@ -14,11 +15,13 @@ namespace tenonnx {
 struct Staging {
   std::filesystem::path path;  // empty: nothing to remove
   int lock = -1;               // tells that its process lives, to other pid namespaces too
+  RemovedOnInterrupt on_interrupt;
 };
 
 // Makes and locks it, and removes those of the same path whose process is dead. `final_path` is
-// absolute and its parent exists. Io.
-Result<Staging> open_staging(const std::filesystem::path& final_path);
+// absolute and its parent exists; `named` is how the user calls it. Io.
+Result<Staging> open_staging(const std::filesystem::path& final_path,
+                             const std::filesystem::path& named);
 // Removes the directory and releases the lock.
 void close_staging(Staging& staging);
 

@@ -19,7 +19,7 @@ Result<StagedFiles> StagedFiles::create(const fs::path& out) {
   if (error || !fs::is_directory(staged.target_, error))
     return NotFound("there is no directory '{}' to write '{}' into", out.parent_path().string(),
                     out.filename().string());
-  auto staging = open_staging(path);
+  auto staging = open_staging(path, out);
   if (!staging.ok()) return staging.status();
   staged.staging_ = std::move(staging).value();
   return staged;
@@ -33,10 +33,12 @@ Status StagedFiles::publish(const std::string& last) {
   if (error) return Io("cannot read '{}': {}", path().string(), error.message());
   std::stable_partition(names.begin(), names.end(),
                         [&](const std::string& name) { return name != last; });
+  const auto hold = hold_interrupt();  // all of them, or none
   for (const std::string& name : names) {
     fs::rename(path() / name, target_ / name, error);
     if (error) return Io("cannot write '{}': {}", (target_ / name).string(), error.message());
   }
+  staging_.on_interrupt.result_stands(path());
   return {};
 }
 

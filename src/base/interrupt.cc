@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "base/interrupt.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace tenonnx {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kGrace{2000};  // as at the time limit of run_process()
+
+struct Entry {
+  std::uint64_t id;
+  fs::path path, result;
+  bool stands = false;
+};
+
+struct Registry {
+  std::recursive_mutex mutex;
+  std::uint64_t last_id = 0;
+  std::vector<Entry> entries;
+  std::vector<pid_t> groups;
+};
+
+// Never destroyed: threads may still work while the process ends.
+Registry& registry() {
+  static Registry& registry = *new Registry;
+  return registry;
+}
+
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute;
+}
+
+bool is_inside(const fs::path& path, const fs::path& directory) {
+  const auto [end, ignored] =
+      std::mismatch(directory.begin(), directory.end(), path.begin(), path.end());
+  return end == directory.end() && path != directory;
+}
+
+// A group whose leader is a zombie keeps its id until wait, which nobody reaches meanwhile.
+bool leader_lives(pid_t group) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(group), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
+void end_groups(const std::vector<pid_t>& groups) {
+  for (const pid_t group : groups) ::kill(-group, SIGTERM);
+  const auto limit = std::chrono::steady_clock::now() + kGrace;
+  while (std::any_of(groups.begin(), groups.end(), leader_lives) &&
+         std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (const pid_t group : groups) ::kill(-group, SIGKILL);  // leader or not
+}
+
+void remove_path(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error))) return;
+  // Other threads go on writing. Under another name they no longer find it, else a file that
+  // appears behind the removal's back would keep the directory. The name still begins as that of a
+  // staged directory does, so that what a second interrupt leaves goes with the next run.
+  fs::path away = path;
+  away += ".removed";
+  fs::rename(path, away, error);
+  fs::remove_all(error ? path : away, error);
+}
+
+}  // namespace
+
+std::unique_lock<std::recursive_mutex> hold_interrupt() {
+  return std::unique_lock(registry().mutex);
+}
+
+RemovedOnInterrupt::RemovedOnInterrupt(fs::path path, fs::path result) {
+  const auto hold = hold_interrupt();
+  Registry& all = registry();
+  // The working directory may be another one at the interrupt.
+  all.entries.push_back({all.last_id + 1, absolute_path(path), std::move(result)});
+  id_ = ++all.last_id;
+}
+
+RemovedOnInterrupt::RemovedOnInterrupt(RemovedOnInterrupt&& other) noexcept
+    : id_(std::exchange(other.id_, 0)) {}
+
+RemovedOnInterrupt& RemovedOnInterrupt::operator=(RemovedOnInterrupt&& other) noexcept {
+  if (this != &other) {
+    reset();
+    id_ = std::exchange(other.id_, 0);
+  }
+  return *this;
+}
+
+void RemovedOnInterrupt::result_stands(fs::path left) {
+  if (id_ == 0) return;
+  const auto hold = hold_interrupt();
+  for (Entry& entry : registry().entries) {
+    if (entry.id != id_) continue;
+    entry.path = left.empty() ? fs::path() : absolute_path(left);
+    entry.stands = true;
+  }
+}
+
+void RemovedOnInterrupt::reset() {
+  if (id_ == 0) return;
+  const auto hold = hold_interrupt();
+  std::erase_if(registry().entries, [&](const Entry& entry) { return entry.id == id_; });
+  id_ = 0;
+}
+
+EndedOnInterrupt::EndedOnInterrupt(pid_t group) : group_(group) {
+  const auto hold = hold_interrupt();
+  registry().groups.push_back(group);
+}
+
+void EndedOnInterrupt::reset() {
+  if (group_ == 0) return;
+  const auto hold = hold_interrupt();
+  std::erase(registry().groups, std::exchange(group_, 0));
+}
+
+InterruptCleanUp::InterruptCleanUp() : hold_(hold_interrupt()) {}
+
+std::string InterruptCleanUp::outcome() const {
+  std::string text;
+  const std::vector<Entry>& entries = registry().entries;
+  for (const Entry& entry : entries) {
+    // What is made inside something that goes is a part of it.
+    const fs::path result = absolute_path(entry.result);
+    const auto holds_it = [&](const Entry& other) {
+      return !other.path.empty() && is_inside(result, other.path);
+    };
+    if (entry.result.empty() || std::any_of(entries.begin(), entries.end(), holds_it)) continue;
+    if (!text.empty()) text += "; ";
+    text += "'" + entry.result.string() + (entry.stands ? "' was written" : "' was not written");
+  }
+  return text;
+}
+
+void InterruptCleanUp::run() {
+  end_groups(registry().groups);
+  const std::vector<Entry>& entries = registry().entries;
+  // Twice: a thread that makes a directory with its parents may have brought one back.
+  for (int pass = 0; pass < 2; ++pass)
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+      if (!entry->path.empty()) remove_path(entry->path);
+}
+
+}  // namespace tenonnx
