@@ -215,9 +215,11 @@ Status AtomicFile::commit() {
   if (fd_ < 0) return FailedPrecondition("'{}' has already been written", path_.string());
   if (::fsync(fd_) != 0 && errno != EINVAL) return os_error("write", path_, errno);
   if (::close(std::exchange(fd_, -1)) != 0) return os_error("write", path_, errno);
+  auto hold = hold_interrupt();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return os_error("write", path_, errno);
   temporary_.clear();
   on_interrupt_.reset();
+  hold.unlock();
   return sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 

@@ -2,8 +2,11 @@
 // Copyright The tenonnx authors
 #include "base/interrupt.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -64,16 +67,26 @@ void end_groups(const std::vector<pid_t>& groups) {
   for (const pid_t group : groups) ::kill(-group, SIGKILL);  // leader or not
 }
 
-void remove_path(const fs::path& path) {
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(path, error))) return;
-  // Other threads go on writing. Under another name they no longer find it, else a file that
-  // appears behind the removal's back would keep the directory. The name still begins as that of a
-  // staged directory does, so that what a second interrupt leaves goes with the next run.
+// Other threads go on: a file that appears behind the removal's back would keep the directory, and
+// who makes a directory with its parents would bring it back. So it goes under another name, and an
+// empty file stands in its place until the end. Both names begin as that of a staged directory
+// does, so that what a second interrupt leaves goes with the next run.
+void remove_behind_file(const fs::path& path) {
   fs::path away = path;
   away += ".removed";
-  fs::rename(path, away, error);
-  fs::remove_all(error ? path : away, error);
+  const auto make_file = [](const fs::path& file) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) ::close(fd);
+    return fd >= 0;
+  };
+  std::error_code error;
+  if (!make_file(away) ||
+      ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, away.c_str(), RENAME_EXCHANGE) != 0) {
+    ::unlink(away.c_str());
+    fs::rename(path, away, error);
+    make_file(path);
+  }
+  fs::remove_all(away, error);
 }
 
 }  // namespace
@@ -150,10 +163,11 @@ std::string InterruptCleanUp::outcome() const {
 void InterruptCleanUp::run() {
   end_groups(registry().groups);
   const std::vector<Entry>& entries = registry().entries;
-  // Twice: a thread that makes a directory with its parents may have brought one back.
-  for (int pass = 0; pass < 2; ++pass)
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
-      if (!entry->path.empty()) remove_path(entry->path);
+  std::error_code error;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+    if (fs::is_directory(fs::symlink_status(entry->path, error))) remove_behind_file(entry->path);
+  for (const Entry& entry : entries)
+    if (!entry.path.empty()) fs::remove_all(entry.path, error);
 }
 
 }  // namespace tenonnx

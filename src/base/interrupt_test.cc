@@ -114,7 +114,7 @@ class InterruptedPublish : public Interrupt, public ::testing::WithParamInterfac
     auto staged =
         StagedDirectory::create(root_ / "out", true, [](const fs::path&) { return Status(); });
     if (!staged.ok()) return staged.status();
-    for (int i = 0; i < 8; ++i) write(staged->path() / std::to_string(i), text);
+    for (int i = 0; i < 8; ++i) std::ofstream(staged->path() / std::to_string(i)) << text;
     return staged->publish();
   }
 };
@@ -132,8 +132,9 @@ TEST_P(InterruptedPublish, IsBeforeOrBehindTheExchange) {
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      std::thread([&] { (void)put("new"); }).detach();
-      std::this_thread::sleep_for(whole * 1.5 * i / kMoments);
+      std::thread publisher([&] { (void)put("new"); });
+      if (i + 1 == kMoments) publisher.join();
+      std::this_thread::sleep_for(whole * 2 * i / kMoments);
       InterruptCleanUp clean_up;
       const std::string outcome = clean_up.outcome();
       clean_up.run();
