@@ -105,8 +105,11 @@ Status write_context(const ContextSession& create, const fs::path& out, bool emb
     return FailedPrecondition("'{}' exists already; remove it, or name another file", out.string());
   const fs::path folder = out.parent_path().empty() ? fs::path(".") : out.parent_path();
   const fs::path work = folder / (".tenonnx-context-" + random_suffix());
+  auto hold = hold_interrupt();
   if (!fs::create_directory(work, error))
     return Io("cannot make a directory in '{}': {}", folder.string(), error.message());
+  RemovedOnInterrupt on_interrupt(work, out);
+  hold.unlock();
   Status status = [&]() -> Status {
     TENONNX_RETURN_IF_ERROR(
         create({{kOrtSessionOptionEpContextEnable, "1"},
@@ -118,10 +121,12 @@ Status write_context(const ContextSession& create, const fs::path& out, bool emb
     for (const auto& entry : fs::directory_iterator(work, error))
       if (entry.path().filename() != out.filename()) beside.push_back(entry.path().filename());
     beside.push_back(out.filename());  // the model last
+    const auto all_or_none = hold_interrupt();
     for (const fs::path& file : beside) {
       fs::rename(work / file, folder / file, error);
       if (error) return Io("cannot write '{}': {}", (folder / file).string(), error.message());
     }
+    on_interrupt.result_stands(work);
     return {};
   }();
   fs::remove_all(work, error);

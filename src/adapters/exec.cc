@@ -90,7 +90,9 @@ class WorkDirectory {
     const fs::path base =
         work->keep_ ? fs::absolute(parent, error) : fs::temp_directory_path(error);
     if (!error) work->path_ = base / ("tenonnx-exec-" + random_suffix());
+    const auto hold = hold_interrupt();
     if (!error) fs::create_directories(work->path_, error);
+    if (!error && !work->keep_) work->on_interrupt_ = RemovedOnInterrupt(work->path_);
     if (error)
       return Io("cannot make a directory in '{}' for an exec executor: {}", base.string(),
                 error.message());
@@ -104,10 +106,14 @@ class WorkDirectory {
     if (!keep_ && !path_.empty()) fs::remove_all(path_, error);
   }
   const fs::path& path() const { return path_; }
-  void keep() { keep_ = true; }
+  void keep() {
+    keep_ = true;
+    on_interrupt_.reset();
+  }
 
  private:
   fs::path path_;
+  RemovedOnInterrupt on_interrupt_;
   bool keep_ = false;
 };
 

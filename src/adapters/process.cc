@@ -14,6 +14,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 
 namespace tenonnx {
@@ -103,10 +104,13 @@ Result<ProcessEnd> run_process(const std::vector<std::string>& arguments,
   if (log_file.get() < 0) return Io("cannot write '{}': {}", log.string(), reason(errno));
 
   const pid_t parent = ::getpid();
+  auto hold = hold_interrupt();  // a child is registered or not yet there
   const pid_t pid = ::fork();
   if (pid < 0) return Io("cannot start '{}': {}", arguments[0], reason(errno));
   if (pid == 0) become(argv.data(), null.get(), log_file.get(), write_end.get(), parent);
   ::setpgid(pid, pid);  // in both, so that the group exists whoever comes first
+  EndedOnInterrupt on_interrupt(pid);
+  hold.unlock();
   write_end.reset();
   int error = 0;
   ssize_t got = 0;
@@ -114,6 +118,7 @@ Result<ProcessEnd> run_process(const std::vector<std::string>& arguments,
     got = ::read(read_end.get(), &error, sizeof error);
   } while (got < 0 && errno == EINTR);
   if (got == sizeof error) {
+    on_interrupt.reset();
     ::waitpid(pid, nullptr, 0);
     if (error == ENOENT)
       return NotFound("there is no program '{}'{}", arguments[0],
@@ -129,6 +134,7 @@ Result<ProcessEnd> run_process(const std::vector<std::string>& arguments,
     ends_before(pid, Clock::now() + kGrace);
     ::kill(-pid, SIGKILL);  // those of the group that are left, the leader or not
   }
+  on_interrupt.reset();  // before its id may be another's
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)
     if (errno != EINTR) return Io("cannot learn how '{}' ended: {}", arguments[0], reason(errno));

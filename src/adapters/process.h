@@ -23,7 +23,8 @@ struct ProcessEnd {
 // Runs a program (looked up in PATH) in a process group of its own, with standard input from
 // /dev/null, standard output and error into `log` (which is made anew), and waits for it. At the
 // time limit the group gets SIGTERM, 2 s later SIGKILL. The child is ended when the calling thread
-// ends. NotFound where there is no such program, Io with the operating system's reason.
+// ends, its group where the process is interrupted (base/interrupt.h). NotFound where there is no
+// such program, Io with the operating system's reason.
 Result<ProcessEnd> run_process(const std::vector<std::string>& arguments,
                                const std::filesystem::path& log,
                                std::chrono::milliseconds time_limit);

@@ -82,6 +82,7 @@ void ResultCache::keep(const std::string& key, std::span<const TensorInfo> infos
   TensorMap tensors;
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors.emplace(array_name(i), outputs[i]);
   const fs::path part = directory_ / (".part-" + random_suffix());
+  const RemovedOnInterrupt on_interrupt(part);  // before it is there: write_npz() makes it whole
   if (write_npz(part, tensors).ok()) fs::rename(part, directory_ / (key + ".npz"), error);
   fs::remove(part, error);
   drop_oldest(directory_, limit_);
