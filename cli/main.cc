@@ -16,6 +16,7 @@
 
 #include "base/wording.h"
 #include "command.h"
+#include "interrupt.h"
 #include "standard_streams.h"
 
 namespace tenonnx::cli {
@@ -27,6 +28,9 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Exit codes: 0 done and passed, 1 a gate failed, 2 wrong usage or bad input, 3 inconclusive.\n"
+    "Interrupted (Ctrl-C, SIGTERM, SIGHUP) a command removes what is not finished, says so, and "
+    "ends by\n"
+    "the signal (130, 143, 129 in a shell).\n"
     "Results go to standard output, messages and progress to standard error.\n"
     "'tenonnx COMMAND --help' shows the options of a command.";
 
@@ -155,13 +159,16 @@ int main(int argc, char** argv) {
   tenonnx::cli::keep_output_for_results();
   // A reader that closes early ("tenonnx inspect m.onnx | head") is not an error of ours.
   std::signal(SIGPIPE, SIG_DFL);
+  tenonnx::cli::wait_for_interrupts();
+  int code = tenonnx::cli::kExitBadInput;
   try {
-    return tenonnx::cli::check_output(tenonnx::cli::run_main(argc, argv));
+    code = tenonnx::cli::check_output(tenonnx::cli::run_main(argc, argv));
   } catch (const std::bad_alloc&) {
     tenonnx::cli::refuse("out of memory");
   } catch (const std::exception& e) {
     tenonnx::cli::refuse(fmt::format(
         "unexpected: {} (a defect of tenonnx: please report it with the command line)", e.what()));
   }
-  return tenonnx::cli::kExitBadInput;
+  tenonnx::cli::end_interrupts();
+  return code;
 }
