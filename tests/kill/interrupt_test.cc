@@ -156,7 +156,7 @@ class InterruptedExec : public InterruptedDeploy {
 };
 
 TEST_F(InterruptedExec, ChildrenEndToo) {
-  start_compare("", "sleep 300 & sleep 300; :");
+  start_compare("", "sleep 60 & sleep 60; :");
   if (HasFatalFailure()) return;
   EXPECT_NE(names(scratch_), Names{}) << "no directory of the executor to be removed";
   ::kill(pid_, SIGINT);
