@@ -28,9 +28,8 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Exit codes: 0 done and passed, 1 a gate failed, 2 wrong usage or bad input, 3 inconclusive.\n"
-    "Interrupted (Ctrl-C, SIGTERM, SIGHUP) a command removes what is not finished, says so, and "
-    "ends by\n"
-    "the signal (130, 143, 129 in a shell).\n"
+    "Interrupted (Ctrl-C, SIGTERM, SIGHUP) a command removes what is not finished, says so, and\n"
+    "ends by the signal (130, 143, 129 in a shell).\n"
     "Results go to standard output, messages and progress to standard error.\n"
     "'tenonnx COMMAND --help' shows the options of a command.";
 
