@@ -103,7 +103,8 @@ Result<std::unique_ptr<Executor>> make_executor(std::string_view address, Addres
             address, key);
   for (const Adapter& adapter : kAdapters) {
     if (adapter.kind != kind) continue;
-    if (colon != std::string_view::npos && colon + 1 == address.size())
+    // Of "qnn:" the options say themselves what is missing.
+    if (colon != std::string_view::npos && colon + 1 == address.size() && kind != "qnn")
       return InvalidArgument("executor address '{}' ends in ':'; expected {}", address,
                              adapter.form);
     return adapter.make(colon == std::string_view::npos ? "" : address.substr(colon + 1));

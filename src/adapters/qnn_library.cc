@@ -53,11 +53,11 @@ Result<QnnLibrary> from_named(const fs::path& named, std::string_view by) {
     for (const fs::path& file :
          {named / kQnnLibraryFile, named / "onnxruntime_qnn" / kQnnLibraryFile})
       if (fs::exists(file, error)) return described(file);
-    return NotFound("{} '{}' is a directory without {} (nor in its onnxruntime_qnn/)", by,
+    return NotFound("{}'{}' is a directory without {} (nor in its onnxruntime_qnn/)", by,
                     named.string(), kQnnLibraryFile);
   }
   if (fs::exists(named, error)) return described(named);
-  return NotFound("{} '{}' does not exist; {}", by, named.string(), kHowToGet);
+  return NotFound("{}'{}' does not exist; {}", by, named.string(), kHowToGet);
 }
 
 fs::path default_cache() {
@@ -99,7 +99,7 @@ Result<QnnLibrary> find_qnn_library(const QnnSearch& search) {
   const auto newest = std::max_element(
       found.begin(), found.end(),
       [&](const fs::path& a, const fs::path& b) { return version(a) < version(b); });
-  return from_named(*newest, "the installation");
+  return from_named(*newest, "the installation ");
 }
 
 Status check_qnn_runtime(const std::string& version) {

@@ -82,8 +82,8 @@ TEST_F(QnnLibraryTest, WhatIsNamedComesFirst) {
   EXPECT_EQ(by_environment->file, own);
   EXPECT_THAT(
       error({"/not/there.so", std::nullopt, dir_.path()}),
-      AllOf(HasSubstr("library= '/not/there.so' does not exist"), HasSubstr("./dev vendor qnn")));
-  EXPECT_THAT(error({{}, "/not/there", dir_.path()}), HasSubstr("TENONNX_QNN= '/not/there'"));
+      AllOf(HasSubstr("library='/not/there.so' does not exist"), HasSubstr("./dev vendor qnn")));
+  EXPECT_THAT(error({{}, "/not/there", dir_.path()}), HasSubstr("TENONNX_QNN='/not/there'"));
   fs::create_directories(dir_.path() / "empty");
   EXPECT_THAT(error({dir_.path() / "empty", std::nullopt, {}}),
               HasSubstr("is a directory without libonnxruntime_providers_qnn.so"));

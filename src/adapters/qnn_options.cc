@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "adapters/qnn_chips.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/status.h"
@@ -101,6 +102,26 @@ Status check_soc(int soc, QnnPlace place) {
       soc, fmt::join(socs, ", "));
 }
 
+Status check_arch(int soc, const std::string& arch, QnnPlace place) {
+  if (std::find(kArchitectures.begin(), kArchitectures.end(), arch) == kArchitectures.end())
+    return InvalidArgument(
+        "'arch' is '{}', allowed: {} (73 is HTP v73); the provider itself would take "
+        "no notice of another",
+        arch, listed(kArchitectures));
+  const QnnChip* chip = find_qnn_chip(soc);
+  if (chip != nullptr && fmt::format("{}", chip->arch) != arch)
+    return InvalidArgument(
+        "'arch' is {}, but soc {} ({}) is an HTP v{}: the provider follows the soc and takes no "
+        "notice of the other, so that every record would name a chip that nothing ran on; give "
+        "arch={}, or leave it out",
+        arch, soc, chip->name, chip->arch, chip->arch);
+  if (chip == nullptr && place == QnnPlace::kEmulator && arch == "68")
+    return InvalidArgument(
+        "'arch' is 68: HTP v68 has no fp16, its graphs do not compile on the emulator "
+        "(QNN_COMMON_ERROR_MEM_ALLOC, code 1002); take a chip of HTP v69 or later");
+  return {};
+}
+
 Result<std::map<std::string, std::string>> split(std::string_view rest) {
   std::map<std::string, std::string> out;
   while (!rest.empty()) {
@@ -161,11 +182,7 @@ Result<QnnOptions> read(const std::map<std::string, std::string>& given, QnnPlac
   out.soc = *number;
   out.provider["soc_model"] = *soc;
   if (const auto* arch = value("arch")) {
-    if (std::find(kArchitectures.begin(), kArchitectures.end(), *arch) == kArchitectures.end())
-      return InvalidArgument(
-          "'arch' is '{}', allowed: {} (73 is HTP v73); the provider itself would take "
-          "no notice of another",
-          *arch, listed(kArchitectures));
+    TENONNX_RETURN_IF_ERROR(check_arch(out.soc, *arch, place));
     out.arch = *number_of(*arch);
     out.provider["htp_arch"] = *arch;
   }
@@ -203,6 +220,10 @@ QnnPlace qnn_place() {
 #else
   return QnnPlace::kBoard;
 #endif
+}
+
+bool is_emulated(std::string_view address) {
+  return address.starts_with("qnn:") && qnn_place() == QnnPlace::kEmulator;
 }
 
 const std::vector<int>& qnn_emulated_socs() {

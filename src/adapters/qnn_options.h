@@ -26,6 +26,8 @@ inline constexpr std::string_view kQnnProvider = "QNNExecutionProvider";
 enum class QnnPlace { kEmulator, kBoard };
 // x86 has the emulator, everything else is a board.
 QnnPlace qnn_place();
+// Whether what runs at this address runs on the vendor's emulator: its time is not the device's.
+bool is_emulated(std::string_view address);
 
 struct QnnOptions {
   int soc = 0;                     // number of the chip: option soc_model
@@ -40,8 +42,8 @@ struct QnnOptions {
   std::string record() const;
 };
 
-// InvalidArgument: no soc, one that the place does not take, a backend other than htp, a key or a
-// value that does not exist (each with those that do).
+// InvalidArgument: no soc, one that the place does not take, an arch that is not the soc's, a
+// backend other than htp, a key or a value that does not exist (each with those that do).
 Result<QnnOptions> qnn_options(std::string_view rest, QnnPlace place);
 
 // The values of soc that were seen to work on the emulator of onnxruntime-qnn 2.7.0.

@@ -80,6 +80,10 @@ TEST(QnnOptions, RefuseWhatFallsToTheCpuInSilence) {
 }
 
 TEST(QnnOptions, RefuseWhatTheProviderWouldIgnore) {
+  EXPECT_THAT(error("soc=43,arch=81"),
+              AllOf(HasSubstr("soc 43 (SM8550) is an HTP v73"), HasSubstr("give arch=73")));
+  EXPECT_THAT(error("soc=88,arch=73"), HasSubstr("soc 88 (SC8480XP) is an HTP v81"));
+  EXPECT_THAT(error("soc=72,arch=68"), HasSubstr("HTP v68 has no fp16"));
   EXPECT_THAT(error("soc=43,arch=99"),
               AllOf(HasSubstr("'arch' is '99', allowed: 68, 69, 73"), HasSubstr("take no notice")));
   EXPECT_THAT(error("soc=43,perf=fast"), HasSubstr("'perf' is 'fast', allowed: burst, balanced"));

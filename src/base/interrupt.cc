@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kGrace{2000};  // as at the time limit of run_process()
 
+constexpr int kAttempts = 100;  // of removing a directory; the second one has always been enough
+
 struct Entry {
   std::uint64_t id;
   fs::path path, result;
@@ -86,7 +88,13 @@ void remove_behind_file(const fs::path& path) {
     fs::rename(path, away, error);
     make_file(path);
   }
-  fs::remove_all(away, error);
+  // A file that was being opened in it meanwhile makes the removal end with "not empty"; nobody
+  // else finds the directory any more.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    error.clear();
+    fs::remove_all(away, error);
+    if (!error && !fs::exists(fs::symlink_status(away, error))) return;
+  }
 }
 
 }  // namespace

@@ -154,7 +154,8 @@ TEST_P(InterruptedPublish, IsBeforeOrBehindTheExchange) {
     if (!outcome.empty()) {
       EXPECT_EQ(now, outcome.ends_with("was not written") ? "old" : "new") << outcome;
     }
-    EXPECT_EQ(names().size(), GetParam() ? 2U : 1U) << "left behind, moment " << i;
+    EXPECT_EQ(names().size(), GetParam() ? 2U : 1U)
+        << "left behind, moment " << i << ": " << ::testing::PrintToString(names());
     (now == "old" ? before : behind) += 1;
     ASSERT_TRUE(now == "old" || put("old").ok());
   }

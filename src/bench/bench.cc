@@ -168,7 +168,7 @@ void add_notes(BenchResult& result) {
       "files were in the page cache when the sessions were created, since their hashes had been "
       "checked just before");
   for (SegmentTiming& segment : result.segments) {
-    if (segment.executor.starts_with("qnn:") && qnn_place() == QnnPlace::kEmulator) {
+    if (is_emulated(segment.executor)) {
       segment.emulated = true;
       result.notes.push_back(
           "segment '" + segment.name + "' ran on " + segment.executor +

@@ -130,10 +130,13 @@ Status check_recorded_contexts(const fs::path& package, const std::vector<Segmen
           "{}: '{}' holds no compiled partition (EPContext): it is a plain model, which the device "
           "would have to compile; deploy the model again",
           where, segment.file);
-    if (record == settings.end()) continue;
-    const auto recorded = record->is_object() ? record->find(segment.name) : record->end();
-    if (recorded == record->end())
-      return DataLoss("{}: the manifest does not record its compiled partitions", where);
+    const bool any = record != settings.end() && record->is_object();
+    const auto recorded = any ? record->find(segment.name) : settings.end();
+    if (!any || recorded == record->end())
+      return DataLoss(
+          "{}: the manifest does not record its compiled partitions (settings/contexts), so that "
+          "nothing tells whether they are those that were proved; deploy the model again",
+          where);
     TENONNX_RETURN_IF_ERROR(check_partitions(*recorded, present).at(where));
   }
   return {};

@@ -39,8 +39,8 @@ Result<Json> record_contexts(const std::filesystem::path& package,
                              const std::vector<Segment>& segments);
 // DataLoss: what check_contexts (adapters/context.h) finds, binaries above all; and a segment whose
 // partitions are not those of the record: one is missing or new, or takes
-// or makes other tensors, or in another order; a compiled segment without a partition. Packages
-// without a record (older ones) are only asked for a partition.
+// or makes other tensors, or in another order; a compiled segment without a partition, or without a
+// record.
 Status check_recorded_contexts(const std::filesystem::path& package,
                                const std::vector<Segment>& segments, const Json& settings);
 

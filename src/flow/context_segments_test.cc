@@ -101,11 +101,13 @@ TEST_F(ContextSegments, NoPartitionAtAll) {
   write(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x, float[4] z) => (float[4] y, float[4] w) { y = Relu (x) w = Relu (z) })");
   EXPECT_THAT(check(), HasSubstr("'encoder_ctx.onnx' holds no compiled partition (EPContext)"));
-  settings_.erase("contexts");  // older packages
+  settings_.erase("contexts");
   EXPECT_THAT(check(), HasSubstr("holds no compiled partition"));
 }
 
 TEST_F(ContextSegments, ARecordThatIsNone) {
+  settings_.erase("contexts");
+  EXPECT_THAT(check(), HasSubstr("does not record its compiled partitions (settings/contexts)"));
   settings_["contexts"] = "x";
   EXPECT_THAT(check(), HasSubstr("does not record its compiled partitions"));
   settings_["contexts"] = {{"encoder", 3}};

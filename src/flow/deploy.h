@@ -59,10 +59,11 @@ struct DeployOptions {
   Progress progress;
 };
 
-// The passes of DeployOptions::fuse_attention, as manifest.settings["passes"] names them; where the
-// first did something there are fused operators.
+// The passes of DeployOptions::fuse_attention, in their order, as manifest.settings["passes"] names
+// them; where kFusePass did something there are fused operators. Rows first: a box head over all
+// tokens costs as much as the attention.
 inline constexpr const char* kFusePass = "replace_ms_deform_attn";
-inline constexpr std::array<std::string_view, 2> kFusePasses = {kFusePass,
+inline constexpr std::array<std::string_view, 3> kFusePasses = {"hoist_gather", kFusePass,
                                                                 "fuse_sampling_locations"};
 
 // How the notes begin that say what a guessed contract takes for granted.

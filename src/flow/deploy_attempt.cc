@@ -46,12 +46,13 @@ Status fuse_attention(const DeployOptions& options, const Segment& segment, Mode
   // An opset that the pass does not take: nothing to offer.
   if (reports.status().code() == StatusCode::kUnsupported) return {};
   if (!reports.ok()) return reports.status().at("segment '" + segment.name + "'");
-  PassReport& report = reports->front();
-  if (report.outcome.applied == 0) return {};
+  const auto report = std::find_if(reports->begin(), reports->end(),
+                                   [](const PassReport& one) { return one.name == kFusePass; });
+  if (report == reports->end() || report->outcome.applied == 0) return {};
   if (!options.fuse_attention) {
     result.notes.push_back(
         fmt::format("segment '{}' computes deformable attention by GridSample at {}; {}",
-                    segment.name, counted(report.outcome.sites.size(), "place"), kFuseOffer));
+                    segment.name, counted(report->outcome.sites.size(), "place"), kFuseOffer));
     return {};
   }
   model = std::move(fused);
@@ -216,6 +217,7 @@ Status try_cut(const DeployParties& parties, const CutAttempt& attempt, DeployRe
     request.plain = parties.plain;
   request.contract = &manifest.contract;
   request.segments = &manifest.segments;
+  request.boundaries = manifest.boundaries;
   request.source = &parties.source;
   request.inputs = &parties.inputs;
   request.labels = find_labels(options.labels, parties.inputs.folder());

@@ -74,7 +74,8 @@ TEST_F(DeployAttention, FusesWhereAskedAndPacksTheLibrary) {
   EXPECT_THAT(result->proof.checks, Contains(AllOf(Field(&Check::name, "cut: differing elements"),
                                                    Field(&Check::verdict, Verdict::kPass))));
   EXPECT_NE(result->proof.verdict, Verdict::kFail) << describe(*result);
-  EXPECT_THAT(manifest->settings.at("passes").dump(), HasSubstr("replace_ms_deform_attn"));
+  EXPECT_THAT(manifest->settings.at("passes").dump(),
+              AllOf(HasSubstr("hoist_gather"), HasSubstr("replace_ms_deform_attn")));
   EXPECT_TRUE(loads().ok()) << loads().message();
 }
 

@@ -16,6 +16,7 @@
 #include "adapters/node_facts.h"
 #include "adapters/provider.h"
 #include "adapters/provider_refusal.h"
+#include "adapters/qnn_options.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "base/wording.h"
@@ -148,11 +149,19 @@ class PlacementProver {
                  fingerprint.mislabelled, !made_},
                 result_);
     find_boundaries(prepared_, result_);
+    if (is_emulated(result_.address)) drop_emulator_time();
     if (!made_) return {};  // the profile of a run that failed says nothing of the rest
     add_placement_checks(fingerprint, profile, options_.allow_fallback, result_);
     if (record_ != nullptr && device_ && took_nothing())
       result_.causes = causes_of_unused(*device_);
     return {};
+  }
+
+  void drop_emulator_time() {
+    for (PlacedPartition& partition : result_.partitions) partition.duration_us = 0;
+    result_.findings.emplace_back(
+        "it ran on the vendor's emulator, not on a chip: the placement holds for both; emulator "
+        "time is not device time, so that none is shown");
   }
 
   bool took_nothing() const {

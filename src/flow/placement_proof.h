@@ -56,7 +56,7 @@ struct PlacedPartition {
   std::string name;  // as the profile has it
   NodePlace place = NodePlace::kDevice;
   std::size_t nodes = 0;
-  std::int64_t duration_us = 0;  // of the profiled run
+  std::int64_t duration_us = 0;  // of the profiled run; 0: not known, or an emulator's
 };
 
 // What goes from one partition to another, or from or to the CPU (-1).

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/wording.h"
+#include "flow/boundary_sources.h"
 #include "flow/context_segments.h"
 #include "flow/cut_proof.h"
 #include "flow/diagnosis.h"
@@ -92,18 +93,24 @@ class Prover {
     TENONNX_RETURN_IF_ERROR(read_labels());  // before the long part
     if (segments_.size() > 1) {
       TENONNX_ASSIGN_OR_RETURN(SelectedRows rows, selected_rows(request_.package, segments_));
+      selected_ = rows.tensors;
       comparison_.set_selected(std::move(rows.tensors));
       first_selection_ = std::move(rows.first);
     }
     if (request_.source != nullptr) {
-      report("load references", 0, 2);
+      report("load references", 0, 3);
       TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
-      report("load references", 1, 2);
+      report("load references", 1, 3);
+      if (!request_.boundaries.empty()) {
+        TENONNX_ASSIGN_OR_RETURN(
+            sources_, BoundarySources::load(*request_.source, request_.boundaries, request_.load));
+      }
+      report("load references", 2, 3);
       // The cpu does not run what a vendor has compiled.
       if (!request_.plain.empty() || !any_context(segments_)) {
         TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
       }
-      report("load references", 2, 2);
+      report("load references", 3, 3);
     }
     if (request_.source != nullptr && contract_.size) {
       TENONNX_ASSIGN_OR_RETURN(SizeOrderFinding found,
@@ -186,6 +193,12 @@ class Prover {
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
     if (!decoded.ok()) parts_observation_.detections.clear();
+    // One input shows which tensor is which.
+    if (sources_ && proof_.input_hashes.size() == 1) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap own, sources_->run(input.tensors));
+      TENONNX_RETURN_IF_ERROR(
+          sources_->compare(own, parts_observation_.boundaries, selected_, true));
+    }
     if (!request_.graph_level) return true;
     TENONNX_RETURN_IF_ERROR(cut_.add(input, reference, parts_observation_));
     proof_.cut_is_right = cut_.verdict() != Verdict::kFail;
@@ -215,7 +228,7 @@ class Prover {
                                            input.name, decoded.message()));
     }
     Observation reference = whole;
-    reference.boundaries = parts_observation_.boundaries;
+    TENONNX_ASSIGN_OR_RETURN(reference.boundaries, boundaries_of(input, candidate));
     TENONNX_RETURN_IF_ERROR(comparison_.add(input.name, reference, candidate));
     // NaN, which is no comparison's winner, is the worst there is.
     const double cosine = scores_cosine(reference.detections, candidate.detections);
@@ -228,6 +241,20 @@ class Prover {
     proof_.evidence.push_back({input.name, input.width, input.height, input.sha256,
                                reference.detections, candidate.detections});
     return true;
+  }
+
+  // What the boundaries are to be compared with: the same segments on the cpu; or, where the
+  // package holds them compiled only, the source model's own tensors.
+  Result<TensorMap> boundaries_of(const ReferenceInput& input, const Observation& candidate) {
+    if (parts_ != nullptr || !sources_) return parts_observation_.boundaries;
+    TENONNX_ASSIGN_OR_RETURN(TensorMap own, sources_->run(input.tensors));
+    TENONNX_RETURN_IF_ERROR(sources_->compare(own, candidate.boundaries, selected_, false));
+    // Of another shape there is no cosine; that is a failed check already.
+    std::erase_if(own, [&](const auto& one) {
+      const auto found = candidate.boundaries.find(one.first);
+      return found == candidate.boundaries.end() || found->second.shape() != one.second.shape();
+    });
+    return own;
   }
 
   // Where the nodes ran, from a profile of one more run: profiling would slow the others down.
@@ -320,6 +347,7 @@ class Prover {
       proof_.checks = cut_.checks();
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
+    if (sources_ && proof_.cut_is_right) proof_.checks.push_back(sources_->check());
     if (proof_.cut_is_right) add_chain_checks();
     if (size_order_) proof_.checks.push_back(*size_order_);
     proof_.verdict = overall_verdict(proof_.checks);
@@ -396,6 +424,8 @@ class Prover {
   std::optional<Check> size_order_;  // where it is not settled
   ChainComparison comparison_;
   CutProof cut_;
+  std::optional<BoundarySources> sources_;
+  std::set<std::string> selected_;
   Observation parts_observation_;
   double worst_cosine_ = 2;  // above every cosine
   std::size_t worst_input_ = 0;

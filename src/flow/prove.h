@@ -33,6 +33,8 @@ struct ProofRequest {
   bool graph_level = true;
   const Contract* contract = nullptr;
   const std::vector<Segment>* segments = nullptr;
+  // Boundary -> source tensor (Manifest::boundaries), proved where the source model is at hand.
+  std::vector<std::pair<std::string, std::string>> boundaries;
   // The whole model, as it was given; or what it detected, where it is not at hand. One of the two.
   const Model* source = nullptr;
   const Evidence* evidence = nullptr;

@@ -100,6 +100,18 @@ Result<LoadedSegments> LoadedSegments::load(const std::filesystem::path& package
   return out;
 }
 
+Result<std::vector<std::pair<std::string, std::string>>> LoadedSegments::versions_of(
+    const std::vector<Segment>& segments) {
+  LoadedSegments out;
+  out.versions_.emplace_back("tenonnx", version());
+  for (const Segment& segment : segments) {
+    TENONNX_ASSIGN_OR_RETURN(const auto executor,
+                             make_executor(segment.executor, AddressOrigin::kFile));
+    out.add_versions(*executor, segment.name);
+  }
+  return out.versions_;
+}
+
 void LoadedSegments::add_versions(const Executor& executor, const std::string& segment) {
   for (const auto& [name, version] : executor.versions()) {
     const auto same = [&name = name](const auto& one) { return one.first == name; };

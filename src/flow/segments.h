@@ -35,6 +35,10 @@ class LoadedSegments {
                                      const std::vector<Segment>& segments,
                                      const LoadOptions& options, const std::string& executor = "");
 
+  // versions() of what would be loaded; for where that fails, perhaps since they are others.
+  static Result<std::vector<std::pair<std::string, std::string>>> versions_of(
+      const std::vector<Segment>& segments);
+
   // Outputs that a later segment takes are boundaries, all others outputs. Inputs that no segment
   // needs are not looked at. No detections: decode() adds them.
   Result<Observation> run(const TensorMap& inputs) const;

@@ -23,8 +23,7 @@ namespace {
 
 using Versions = std::vector<std::pair<std::string, std::string>>;
 
-Versions present_versions(const Manifest& manifest, const LoadedSegments& segments) {
-  Versions out = segments.versions();
+Versions present_versions(const Manifest& manifest, Versions out) {
   const auto target = find_device(manifest.target);
   out.emplace_back(fmt::format("target file {}", manifest.target),
                    target.ok() ? target->sha256 : std::string());
@@ -53,7 +52,7 @@ std::string spell(const VersionDifference& one) {
 Status compare_versions(const VerifyOptions& options, const LoadedSegments& segments,
                         VerifyResult& result) {
   result.version_differences =
-      differences(result.manifest.versions, present_versions(result.manifest, segments));
+      differences(result.manifest.versions, present_versions(result.manifest, segments.versions()));
   std::vector<std::string> lines;
   for (const VersionDifference& one : result.version_differences) lines.push_back(spell(one));
   if (lines.empty()) return {};
@@ -64,6 +63,19 @@ Status compare_versions(const VerifyOptions& options, const LoadedSegments& segm
         options.package.string(), fmt::join(lines, "; "));
   for (std::string& line : lines) result.notes.push_back("versions differ: " + line);
   return {};
+}
+
+// A context of another version does not load: then the versions are the first thing to know.
+Status not_loaded(const Manifest& manifest, const Status& status) {
+  const auto versions = LoadedSegments::versions_of(manifest.segments);
+  if (!versions.ok()) return status;
+  std::vector<std::string> lines;
+  for (const VersionDifference& one :
+       differences(manifest.versions, present_versions(manifest, *versions)))
+    lines.push_back(spell(one));
+  if (lines.empty()) return status;
+  return Status(status.code(), fmt::format("{}; the versions differ: {}", status.message(),
+                                           fmt::join(lines, "; ")));
 }
 
 std::vector<TensorInfo> graph_inputs(const Manifest& manifest) {
@@ -138,6 +150,27 @@ Status keep_graph_level(const Manifest& manifest, VerifyResult& result) {
   return {};
 }
 
+// On the same inputs the same files give the same figures, roundings apart. A tenth of the way to
+// the limit is more than roundings, and no failure yet.
+Status compare_figures(const Manifest& manifest, const Proof& proof,
+                       std::vector<std::string>& notes) {
+  constexpr double kShare = 0.1;
+  if (inputs_sha256(proof.input_hashes) != manifest.inputs_sha256) return {};
+  TENONNX_ASSIGN_OR_RETURN(const auto recorded,
+                           checks_from_json(JsonReader(manifest.checks, "manifest.json: /checks")));
+  for (const Check& now : proof.checks)
+    for (const Check& then : recorded) {
+      if (then.name != now.name || then.limit.value != now.limit.value) continue;
+      const double moved = std::abs(now.value - then.value);
+      if (!(moved > kShare * std::abs(then.limit.value - then.value))) continue;
+      notes.push_back(fmt::format(
+          "'{}' is {:.6g}, at the deploy it was {:.6g} on the same inputs: what runs here is not "
+          "quite what was proved there",
+          now.name, now.value, then.value));
+    }
+  return {};
+}
+
 Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   const Manifest& manifest = result.manifest;
   TENONNX_ASSIGN_OR_RETURN(
@@ -147,6 +180,7 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   request.package = options.package;
   request.contract = &manifest.contract;
   request.segments = &manifest.segments;
+  request.boundaries = manifest.boundaries;
   request.inputs = &inputs;
   request.labels = find_labels(options.labels, inputs.folder());
   request.labels_given = !options.labels.empty();
@@ -183,7 +217,7 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   result.checks = result.proof.checks;
   result.verdict = result.proof.verdict;
   for (const std::string& note : result.proof.notes) result.notes.push_back(note);
-  return {};
+  return compare_figures(manifest, result.proof, result.notes);
 }
 
 }  // namespace
@@ -199,16 +233,16 @@ Result<VerifyResult> verify(const VerifyOptions& options) {
   TENONNX_RETURN_IF_ERROR(
       check_recorded_contexts(options.package, result.manifest.segments, result.manifest.settings));
   {
-    TENONNX_ASSIGN_OR_RETURN(
-        const LoadedSegments segments,
-        LoadedSegments::load(options.package, result.manifest.segments, options.load));
-    TENONNX_RETURN_IF_ERROR(compare_versions(options, segments, result));
-    const auto inputs = segments.inputs(), outputs = segments.outputs();
+    const auto segments =
+        LoadedSegments::load(options.package, result.manifest.segments, options.load);
+    if (!segments.ok()) return not_loaded(result.manifest, segments.status());
+    TENONNX_RETURN_IF_ERROR(compare_versions(options, *segments, result));
+    const auto inputs = segments->inputs(), outputs = segments->outputs();
     const auto fits = check_contract(result.manifest.contract, inputs, outputs);
     if (!fits.ok())
       return fits.status().at(
           fmt::format("{}: contract", (options.package / "manifest.json").string()));
-    TENONNX_RETURN_IF_ERROR(run_once(options, segments, result));
+    TENONNX_RETURN_IF_ERROR(run_once(options, *segments, result));
   }
   if (!options.images.empty()) {
     TENONNX_RETURN_IF_ERROR(run_gates(options, result));

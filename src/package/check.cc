@@ -97,7 +97,9 @@ Status check_chain(const Manifest& manifest) {
     if (!made.contains(output))
       return DataLoss("no segment has the contract's output '{}'", output);
   std::set<std::string> boundaries;
+  std::vector<std::string> sources;
   for (const auto& [name, source] : manifest.boundaries) {
+    sources.push_back(source);
     if (!boundaries.insert(name).second) return DataLoss("two boundaries are named '{}'", name);
     const bool used = std::any_of(
         manifest.segments.begin(), manifest.segments.end(), [&name = name](const Segment& segment) {
@@ -108,6 +110,9 @@ Status check_chain(const Manifest& manifest) {
       return DataLoss("boundary '{}' does not cross: it is not {} of a segment", name,
                       used ? "an output" : "an input");
   }
+  if (const auto& cut = manifest.contract.cut; !cut.empty() && cut != sources)
+    return DataLoss("the boundaries' source tensors are '{}', but the contract's cut is '{}'",
+                    fmt::join(sources, "', '"), fmt::join(cut, "', '"));
   return {};
 }
 

@@ -65,8 +65,9 @@ Result<Manifest> manifest_from_json(const JsonReader& reader);
 // What a manifest says in itself, without its files: the schema version; names that are unique;
 // segments that chain (each input is an input of the contract or an earlier output of the same
 // dtype and shape; every output of the contract is produced, and by one segment only); boundaries
-// that cross; words (verdict, stages) and SHA-256 of the right form; a verdict no better than its
-// checks and stages, and checks no better than their values. DataLoss says which field it is.
+// that cross, of the tensors that the contract's cut names; words (verdict, stages) and SHA-256 of
+// the right form; a verdict no better than its checks and stages, and checks no better than their
+// values. DataLoss says which field it is.
 Status check_manifest(const Manifest& manifest);
 
 // Reads manifest.json and checks everything that it says of the files: check_manifest, paths that

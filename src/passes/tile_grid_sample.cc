@@ -13,7 +13,8 @@
 // memory (bytes): the option memory, or "memory" of the device file that the option device names.
 // What a form needs is not guessed: the pass that makes it runs on the node alone, and the peak is
 // taken from the shapes (peak_memory.h), the value and the grid added. T is the smallest number of
-// parts with which it fits (beyond 16 within an eighth); nothing is done where it fits whole.
+// parts with which it fits (beyond 16 within an eighth, at most 256); nothing is done where it fits
+// whole.
 //
 // Options: device  NAME of a device file
 //          memory  bytes, in place of the device's
@@ -37,6 +38,9 @@ namespace {
 
 constexpr const char* kPass = "tile_grid_sample";
 constexpr const char* kNoForm = "none";
+// Of one node. Each part is some 40 nodes of a form: a graph of more is none that a compiler takes,
+// and the last parts of a node save nothing where its value alone is too large.
+constexpr std::int64_t kMostParts = 256;
 
 struct Options {
   std::int64_t memory = 0;
@@ -172,7 +176,8 @@ Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
     if (!whole.ok()) return whole.status().message();
     if (*whole <= options.memory) return {};
     std::int64_t parts = 0, needed = *whole, least = *whole;
-    for (std::int64_t t = 2; t <= site.out_height && parts == 0; t = next_parts(t)) {
+    const std::int64_t most = std::min(site.out_height, kMostParts);
+    for (std::int64_t t = 2; t <= most && parts == 0; t = next_parts(t)) {
       const auto bytes = predicted(r, site, options, t);
       if (!bytes.ok()) return bytes.status().message();
       needed = *bytes;
@@ -180,8 +185,14 @@ Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
       if (*bytes <= options.memory) parts = t;
     }
     if (parts == 0)
-      return fmt::format("{} needs {} bytes at least, in whatever number of parts; {} has {}",
-                         options.form, least, options.origin, options.memory);
+      return fmt::format(
+          "{} needs {} bytes at least, in whatever number of parts up to {} ({}); "
+          "{} has {}",
+          options.form, least, most,
+          most == site.out_height ? "a row each"
+                                  : "more make a graph of thousands "
+                                    "of nodes",
+          options.origin, options.memory);
     if (!r.begin({site.node})) return {};
     SiteWriter w(r, site.node);
     std::vector<std::string> grids, samples;

@@ -198,6 +198,36 @@ TEST_F(Story, VerifyProvesItAgain) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->verdict, Verdict::kPass) << describe(*result);
   EXPECT_TRUE(result->proof.cut_is_right);
+
+  // Sources that are exchanged, and one that does not exist, in both places that name them.
+  const fs::path manifest = options.package / "manifest.json";
+  const Json original = *read_json_file(manifest);
+  ASSERT_EQ(original["boundaries"].size(), 3u) << original["settings"]["cut"];
+  const auto with_sources = [&](std::size_t at, std::size_t as, const std::string& other) {
+    Json json = original;
+    for (const auto& [where, what] : {std::pair(at, as), std::pair(as, at)}) {
+      const Json source = other.empty() ? original["boundaries"][what]["source"] : Json(other);
+      json["boundaries"][where]["source"] = json["contract"]["cut"][where] = source;
+    }
+    EXPECT_TRUE(write_json_file(manifest, json).ok());
+    const auto verified = verify(options);
+    EXPECT_TRUE(verified.ok()) << verified.status().message();
+    return verified.ok() ? describe(*verified) : "";
+  };
+  EXPECT_THAT(with_sources(1, 2, ""),
+              AllOf(HasSubstr("verified: FAIL"), HasSubstr("'feature_1' is not '/model/"),
+                    HasSubstr("'feature_2' is not '/model/")));
+  EXPECT_THAT(
+      with_sources(2, 2, "/no/such/tensor"),
+      AllOf(HasSubstr("verified: INCONCLUSIVE"), HasSubstr("which the source model has not")));
+  // A figure that moved is told, though it still passes.
+  Json json = original;
+  for (Json& check : json["checks"])
+    if (check["name"] == "IoU of matched boxes, least") check["value"] = 0.96;
+  ASSERT_TRUE(write_json_file(manifest, json).ok());
+  EXPECT_THAT(describe(*verify(options)), HasSubstr("at the deploy it was 0.96"));
+  ASSERT_TRUE(write_json_file(manifest, original).ok());
+
   options.model = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2_fragile.onnx";
   result = verify(options);
   ASSERT_FALSE(result.ok());

@@ -141,8 +141,42 @@ def rehash(package, name):
 
 def damaged(work, package):
     run("verify", package)
-    run("verify", package, "--images", work / "images", "--model",
-        SOURCE / "examples/models/shapes_deimv2_fragile.onnx")
+    with_model = ["--images", work / "images", "--model",
+                  SOURCE / "examples/models/shapes_deimv2_fragile.onnx"]
+    out, _ = run("verify", package, *with_model, "--json")
+    checks = {c["name"]: c for c in json.loads(out)["checks"]}
+    for name in ("feature_0: cosine", "feature_1: cosine", "feature_2: cosine",
+                 "boundaries that are not their source tensors"):
+        expect(checks.get(name, {}).get("verdict") == "PASS", f"verify with the model: {name}: {checks.get(name)}")
+    expect(not [n for n in json.loads(out)["notes"] if "at the deploy it was" in n],
+           f"the same files give the same figures: {json.loads(out)['notes']}")
+
+    def claim(name, edit, *more, code, expected):
+        copy = work / name
+        shutil.copytree(package, copy)
+        manifest = json.loads((copy / "manifest.json").read_text())
+        edit(manifest)
+        (copy / "manifest.json").write_text(json.dumps(manifest))
+        out, error = run("verify", copy, *more, code=code)
+        expect(expected in out + error, f"verify of a manifest with {name}: {(out + error)[-900:]}")
+
+    def no_record(manifest):
+        del manifest["settings"]["contexts"]
+
+    def sources(manifest, values):
+        for boundary, value in zip(manifest["boundaries"], values):
+            boundary["source"] = value
+        manifest["contract"]["cut"] = list(values)
+
+    def exchanged(manifest):
+        sources(manifest, [manifest["contract"]["cut"][i] for i in (0, 2, 1)])
+
+    def invented(manifest):
+        sources(manifest, [*manifest["contract"]["cut"][:2], "/no/such/tensor"])
+
+    claim("no record of contexts", no_record, code=2, expected="(settings/contexts)")
+    claim("exchanged sources", exchanged, *with_model, code=1, expected="'feature_1' is not")
+    claim("an invented source", invented, *with_model, code=3, expected="which the source model has not")
 
     def change(name, edit, expected):
         copy = work / name
@@ -218,6 +252,8 @@ def refusals(work):
     place = lambda model, *more, **options: run("placement", model, "--on", DEVICE, *more, **options)
     out, _ = place(relu, "--json")
     expect(json.loads(out)["counts"]["device"] == 1, f"a Relu on HTP: {out[:300]}")
+    expect(all(p["duration_us"] == 0 for p in json.loads(out)["partitions"]) and "not on a chip" in out,
+           f"an emulator's time is no figure: {out[:600]}")
     out, _ = place(erf, code=1)
     expect("1 Erf, first 'erf'" in out and "fuse_gelu" in out, f"a fallback is named: {out}")
     out, _ = place(det, code=1)
@@ -233,6 +269,8 @@ def refusals(work):
     for address, text in (("qnn:arch=73", "'soc' is missing"), ("qnn:soc=9999", "'soc' is 9999"),
                           ("qnn:soc=43,backend=cpu", "'backend' is 'cpu'"),
                           ("qnn:soc=43,backend=gpu", "'backend' is 'gpu'"),
+                          ("qnn:soc=43,arch=81", "is an HTP v73"),
+                          ("qnn:", "'soc' is missing"),
                           ("qnn:soc=43,library=/not/there.so", "./dev vendor qnn")):
         _, error = run("placement", relu, "--on", address, code=2)
         expect(text in error, f"{address}: {error}")

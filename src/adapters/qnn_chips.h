@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// Which HTP architecture a Qualcomm chip has: the provider takes `soc_model` and `htp_arch` apart,
+// and where they contradict each other follows the first without a word.
+#pragma once
+
+#include <string_view>
+
+namespace tenonnx {
+
+struct QnnChip {
+  int soc = 0;   // QNN's number of the chip (soc_model)
+  int arch = 0;  // 73 is HTP v73
+  std::string_view name;
+};
+
+// nullptr: not among the chips whose architecture is published; there the pair is taken as given.
+// Sources: ExecuTorch, backends/qualcomm/serialization/qc_schema.py, QcomChipset and its SoC table;
+// 60 and 88 by Qualcomm's names of the Snapdragon X chips.
+const QnnChip* find_qnn_chip(int soc);
+
+}  // namespace tenonnx
