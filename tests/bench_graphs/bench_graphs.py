@@ -6,8 +6,8 @@ usage: bench_graphs.py TENONNX OPS_LIBRARY MODEL... [--rounds N] [--whole] [--js
 
 Of each detector: what 'tenonnx split --at auto' cuts off as its decoder, with its features of a random image;
 --whole: the model itself too. Of a graph without such a cut: the graph. Rewritten two ways, by passes that prove
-themselves; both sessions live in one process and run in turns, 1 thread, least processor time of N runs each. A
-MODEL that is not there is left out and said to be. --check: exit code 1 where outputs do not agree.
+themselves; all sessions live in one process and run in turns, 1 thread: the ratio of processor times in each of N rounds,
+its median and quartiles. A MODEL that is not there is left out and said to be. --check: exit code 1 where outputs do not agree.
 """
 import argparse
 import json
@@ -55,16 +55,16 @@ def random_inputs(graph):
     return made
 
 
-def least_times(sessions, inputs, rounds):
-    """Of each session, in turns: the least processor time in seconds."""
+def processor_times(sessions, inputs, rounds):
+    """[rounds, sessions] in seconds, the sessions in turns."""
     feeds = [{i.name: inputs[i.name] for i in s.get_inputs()} for s in sessions]
-    least = [float("inf")] * len(sessions)
-    for _ in range(rounds + 1):  # the first run allocates
+    times = np.zeros([rounds + 1, len(sessions)])
+    for row in times:
         for at, (one, feed) in enumerate(zip(sessions, feeds)):
             begin = time.process_time()
             one.run(None, feed)
-            least[at] = min(least[at], time.process_time() - begin)
-    return least
+            row[at] = time.process_time() - begin
+    return times[1:]  # the first run allocates
 
 
 def largest_difference(a, b):
@@ -94,13 +94,16 @@ def measure(arguments, name, model, inputs, work, ways, rounds):
     sessions = [session(file, arguments.library) for file in files]
     inputs = inputs or random_inputs(sessions[0])
     results = [s.run(None, {i.name: inputs[i.name] for i in s.get_inputs()}) for s in sessions]
-    times = least_times(sessions, inputs, rounds)
-    row = {"graph": name, "rounds": rounds, "original_ms": round(times[0] * 1e3, 2), "times": {}, "difference": {}}
-    for way, seconds, result in list(zip(names, times, results))[1:]:
-        row["times"][way] = round(times[0] / seconds, 2)
-        row["difference"][way] = largest_difference(results[0], result)
+    times = processor_times(sessions, inputs, rounds)
+    row = {"graph": name, "rounds": rounds, "original_ms": round(float(np.median(times[:, 0])) * 1e3, 1), "times": {},
+           "difference": {}}
+    for at in range(1, len(names)):
+        # Neighbours in time: what else the machine does moves both.
+        low, middle, high = np.quantile(times[:, 0] / times[:, at], [0.25, 0.5, 0.75])
+        row["times"][names[at]] = [round(float(n), 2) for n in (middle, low, high)]
+        row["difference"][names[at]] = largest_difference(results[0], results[at])
     print(f"{name}: {row['original_ms']} ms; " +
-          ", ".join(f"{way} {ratio}" for way, ratio in row["times"].items()), flush=True)
+          ", ".join(f"{way} {m} ({l} to {h})" for way, (m, l, h) in row["times"].items()), flush=True)
     return row
 
 
@@ -145,7 +148,7 @@ def main():
         processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "")
         record = {"schema_version": 1, "date": time.strftime("%Y-%m-%d"), "onnxruntime": ort.__version__,
                   "machine": f"{platform.machine()}, {processor}", "load_before": load, "threads": 1,
-                  "what": "least processor time of the runs, in turns in one process", "rows": rows}
+                  "what": "ratios of processor times of the same round, in turns in one process: median, quartiles", "rows": rows}
         arguments.json.write_text(json.dumps(record, indent=1) + "\n")
     # Sums in another order: 1e-7 of the range each, over some hundred of them and six layers.
     wrong = [row["graph"] for row in rows if any(not d < 1e-3 for d in row["difference"].values())]

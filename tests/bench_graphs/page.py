@@ -22,7 +22,8 @@ def title(graph):
 def table(record):
     lines = ["| graph | original, ms | fused | rows first and fused |", "|---|---|---|---|"]
     for row in record["rows"]:
-        cell = lambda way: f"{row['times'][way]:.2f}" if way in row["times"] else ""
+        spell = lambda middle, low, high: f"{middle:.2f} ({low:.2f} to {high:.2f})"
+        cell = lambda way: spell(*row["times"][way]) if way in row["times"] else ""
         lines.append(f"| {title(row['graph'])} | {row['original_ms']:.0f} | {cell('fused')} | "
                      f"{cell('rows first and fused')} |")
     return "\n".join(lines)

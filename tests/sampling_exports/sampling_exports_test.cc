@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iostream>
 #include <optional>
@@ -196,18 +198,30 @@ void prove(const Way& way, const Folded& folded) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(SamplingExportsSlow, EveryReplacementIsProved) {
-  const auto paths = all_exports();
-  if (paths.empty()) GTEST_SKIP() << kNoExports;
-  for (const fs::path& path : paths) {
-    SCOPED_TRACE(path.filename().string());
-    const auto folded = fold(path);
-    if (!folded) continue;
-    std::cout << fmt::format("  {}: {} GridSample", path.filename().string(), folded->sites)
-              << std::endl;
-    if (folded->sites == 0) continue;
-    for (const Way& way : ways(*folded)) prove(way, *folded);
-  }
+// One test an export, so that one can be run by itself: Deformable DETR's take half an hour each.
+class SamplingExportsSlow : public ::testing::TestWithParam<fs::path> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SamplingExportsSlow);
+
+TEST_P(SamplingExportsSlow, EveryReplacementIsProved) {
+  const auto folded = fold(GetParam());
+  ASSERT_TRUE(folded);
+  std::cout << fmt::format("  {}: {} GridSample", GetParam().filename().string(), folded->sites)
+            << std::endl;
+  if (folded->sites == 0) return;
+  for (const Way& way : ways(*folded)) prove(way, *folded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Export, SamplingExportsSlow, ::testing::ValuesIn(all_exports()),
+                         [](const auto& one) {
+                           std::string name = one.param.stem().string();
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
+
+TEST(SamplingExports, AreThere) {
+  if (all_exports().empty()) GTEST_SKIP() << kNoExports;
 }
 
 }  // namespace
