@@ -167,6 +167,26 @@ TEST_F(Optimize, AFoldedWeightIsBitwiseTheSame) {
   EXPECT_EQ(result->verdict, Verdict::kPass) << describe(*result);
 }
 
+// As where the queries of a decoder are parameters. One row: of several, packed and unpacked weights
+// give the same bits here.
+TEST_F(Optimize, AFoldedMatMulIsBitwiseTheSame) {
+  std::string rows, weights;
+  for (int i = 0; i < 100; ++i)
+    rows += fmt::format("{}{:.9g}", i == 0 ? "" : ", ", (i * 53 % 89) / 44.0 - 1);
+  for (int i = 0; i < 6400; ++i)
+    weights += fmt::format("{}{:.9g}", i == 0 ? "" : ", ", (i * 37 % 97) / 48.0 - 1);
+  OptimizeOptions o = options(write("product.onnx", fmt::format(
+                                                        R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[1,64] x) => (float[1,64] y) <float[1,100] q = {{{}}}, float[100,64] w = {{{}}}> {{
+        v = MatMul (q, w)  y = Add (x, v) }})",
+                                                        rows, weights)));
+  o.only = {"fold_constants"};
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->after.nodes, 1);
+  EXPECT_EQ(result->verdict, Verdict::kPass) << describe(*result);
+}
+
 TEST_F(Optimize, RefusesAnOutputThatIsNoFile) {
   OptimizeOptions o = options(small());
   o.out = dir() / "pipe";

@@ -9,9 +9,9 @@
 // - Shape, Size and what onnx's data propagation derives from them (Gather, Concat, Add, ... of
 //   dimensions) become constants where the dimensions are static; of a partly dynamic shape the
 //   elements that are known.
-// - A node whose inputs are all constant is evaluated by ONNX Runtime, optimisation disabled, all
-//   such nodes of a graph in one session. Rounds repeat until nothing changes, as a Reshape with a
-//   new constant makes further shapes static.
+// - A node whose inputs are all constant is evaluated by ONNX Runtime, optimisation disabled and
+//   weights unpacked, all such nodes of a graph in one session. Rounds repeat until nothing
+//   changes, as a Reshape with a new constant makes further shapes static.
 // - Constant nodes become initializers of the same name. A value that is a graph output stays a
 //   Constant node, so that the output keeps a producer.
 // - Nodes and initializers that nothing uses go.
@@ -20,8 +20,9 @@
 //
 // Names of tensors and remaining nodes stay. Class bitwise: the values are those of the kernels
 // that would have run. ONNX Runtime packs the weights of a MatMul where they are constant, and then
-// adds in another order: a folded weight moves results by roundings unless packing is off
-// (session.disable_prepacking), as it is in proofs.
+// adds in another order: a folded weight or a folded MatMul moves results by roundings unless
+// packing is off (session.disable_prepacking), as it is in proofs and in ONNX Runtime's own
+// folding.
 //
 // Options: max_bytes (1 MiB): a tensor may exceed the constants that it is made of by so much.
 // Refuses, with the node: growth beyond that, outputs whose size is unknown, and what ONNX Runtime
