@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "adapters/qnn_options.h"
+#include "base/status.h"
+
 namespace tenonnx {
 namespace {
+
+constexpr std::string_view kQnn = "qnn:";
 
 constexpr QnnChip kChips[] = {
     {30, 68, "SM8350"},   {36, 69, "SM8450"},   {39, 68, "SA8295"},   {42, 69, "SM8475"},
@@ -22,6 +27,23 @@ const QnnChip* find_qnn_chip(int soc) {
   const auto* found = std::find_if(std::begin(kChips), std::end(kChips),
                                    [&](const QnnChip& chip) { return chip.soc == soc; });
   return found == std::end(kChips) ? nullptr : found;
+}
+
+std::optional<Device> simulation_of_chip(std::string_view address) {
+  if (!address.starts_with(kQnn)) return {};
+  const auto options = qnn_options(address.substr(kQnn.size()), qnn_place());
+  if (!options.ok() || options->arch == 0) return {};
+  auto device = find_device(fmt::format("htp-v{}", options->arch));
+  return device.ok() ? std::optional<Device>(std::move(*device)) : std::nullopt;
+}
+
+std::string emulator_of(std::string_view address) {
+  if (!is_emulated(address)) return {};
+  const auto options = qnn_options(address.substr(kQnn.size()), qnn_place());
+  if (!options.ok()) return "the vendor's emulator";
+  const QnnChip* chip = find_qnn_chip(options->soc);
+  return fmt::format("the vendor's emulator of soc {}{}", options->soc,
+                     chip == nullptr ? "" : fmt::format(" ({}, HTP v{})", chip->name, chip->arch));
 }
 
 }  // namespace tenonnx

@@ -163,7 +163,12 @@ std::string InterruptCleanUp::outcome() const {
     };
     if (entry.result.empty() || std::any_of(entries.begin(), entries.end(), holds_it)) continue;
     if (!text.empty()) text += "; ";
-    text += "'" + entry.result.string() + (entry.stands ? "' was written" : "' was not written");
+    std::error_code error;
+    const bool replaces = !entry.stands && fs::exists(fs::symlink_status(result, error));
+    text += "'" + entry.result.string() +
+            (entry.stands ? "' was written"
+             : replaces   ? "' was not replaced, what stands there is unchanged"
+                          : "' was not written");
   }
   return text;
 }

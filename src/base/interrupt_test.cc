@@ -99,7 +99,7 @@ TEST_F(Interrupt, StagedDirectoryGoesAndWhatStandsStays) {
   write(staged->path() / "new");
   const auto file = AtomicFile::create(root_ / "beside");
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(clean_up(), "'" + (root_ / "out").string() + "' was not written");
+  EXPECT_EQ(clean_up(), "'" + (root_ / "out").string() + "' was not replaced, what stands there is unchanged");
   EXPECT_EQ(names(), std::set<std::string>{"out"});
   EXPECT_TRUE(fs::exists(root_ / "out/old"));
 }
@@ -152,7 +152,7 @@ TEST_P(InterruptedPublish, IsBeforeOrBehindTheExchange) {
     const std::string now = content();
     ASSERT_TRUE(now == "old" || now == "new") << now;
     if (!outcome.empty()) {
-      EXPECT_EQ(now, outcome.ends_with("was not written") ? "old" : "new") << outcome;
+      EXPECT_EQ(now, outcome.ends_with("is unchanged") ? "old" : "new") << outcome;
     }
     EXPECT_EQ(names().size(), GetParam() ? 2U : 1U)
         << "left behind, moment " << i << ": " << ::testing::PrintToString(names());

@@ -72,10 +72,11 @@ std::string describe(const AgreeResult& result) {
                     share_text(one.share()), fmt::format("{:+.3f}", one.bias),
                     fmt::format("{:.4g}", one.worst)});
   }
-  std::string out =
-      fmt::format("{} against {}: {} of {} have at least {} of their elements within a step\n",
-                  result.on, result.against, good,
-                  counted(result.cases.size(), model ? "tensor" : "case"), share_text(kGoodShare));
+  std::string out = fmt::format(
+      "{} against {}: {} of {} have at least {} of their elements within a step{}\n", result.on,
+      result.against, good, counted(result.cases.size(), model ? "tensor" : "case"),
+      share_text(kGoodShare),
+      result.not_run.empty() ? "" : fmt::format("; {} were not run", result.not_run.size()));
   if (model && all.elements > 0)
     out += fmt::format("{}, {}: {} of all elements\n", result.model, result.inputs,
                        share_text(all.share()));
@@ -86,8 +87,12 @@ std::string describe(const AgreeResult& result) {
     if (!one.reason.empty() && !model)
       reasons.push_back({one.name + ", " + one.range + ":", one.reason});
   if (!reasons.empty()) out += "\n  why not more:\n" + aligned(reasons, "  ");
+  constexpr std::size_t kListed = 12;  // --json has them all
+  std::size_t listed = 0;
   for (const auto& [name, why] : result.not_run)
-    out += fmt::format("  not run: {}: {}\n", name, why);
+    if (listed++ < kListed) out += fmt::format("  not run: {}: {}\n", name, why);
+  if (result.not_run.size() > kListed)
+    out += fmt::format("  not run: {} more (--json lists them)\n", result.not_run.size() - kListed);
   return out;
 }
 

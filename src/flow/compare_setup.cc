@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "adapters/address.h"
-#include "adapters/qnn_options.h"
+#include "adapters/qnn_chips.h"
 #include "adapters/sim.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -77,16 +77,6 @@ Status open_executors(const CompareOptions& options, CompareSetup& setup) {
   setup.ref = std::move(*ref);
   setup.on = std::move(*on);
   return {};
-}
-
-// The vendor's own runtime and the simulated device are of one chip.
-std::optional<Device> simulation_of_chip(std::string_view address) {
-  constexpr std::string_view kQnn = "qnn:";
-  if (!address.starts_with(kQnn)) return {};
-  const auto options = qnn_options(address.substr(kQnn.size()), qnn_place());
-  if (!options.ok() || options->arch == 0) return {};
-  auto device = find_device(fmt::format("htp-v{}", options->arch));
-  return device.ok() ? std::optional<Device>(std::move(*device)) : std::nullopt;
 }
 
 // What rounds the results, as far as it is known: the coarser of the two sides.

@@ -2,6 +2,9 @@
 // Copyright The tenonnx authors
 #include "flow/cut_attempts.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/status.h"
 #include "flow/context_segments.h"
 #include "flow/cuts.h"
@@ -15,7 +18,7 @@ Result<CutAttempt> first_attempt(const std::string& option, const Contract& cont
   const auto whole = device.executor_for("model");
   if (option.empty() && !contract.cut.empty() && whole.ok() && ships_context(*whole)) {
     out.named = false;
-    out.origin = "whole graph (before the contract's cut)";
+    out.origin = "whole graph (tried before the contract's cut)";
     return out;
   }
   if (option.empty()) {
@@ -49,17 +52,35 @@ FurtherAttempts further_attempts(const Device& device, const Model& prepared,
     if (out.attempts.empty()) out.why_none = found.why_none;
     return out;
   }
-  out.attempts.push_back(
-      {found.cut->tensors, fmt::format("automatic cut ({})", found.cut->kind), false});
-  for (const FoundCut& other : found.alternatives)
-    out.attempts.push_back({other.tensors, fmt::format("automatic cut ({})", other.kind), false});
+  const auto add = [&](const FoundCut& cut) {
+    const auto same = [&](const CutAttempt& one) {
+      return std::set<std::string>(one.cut.begin(), one.cut.end()) ==
+             std::set<std::string>(cut.tensors.begin(), cut.tensors.end());
+    };
+    // Under another name the same would be proved, and on an emulator paid for, once more.
+    if (std::none_of(out.attempts.begin(), out.attempts.end(), same))
+      out.attempts.push_back({cut.tensors, fmt::format("automatic cut ({})", cut.kind), false});
+  };
+  add(*found.cut);
+  for (const FoundCut& other : found.alternatives) add(other);
   return out;
 }
 
 TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof) {
-  TriedCut out{attempt.origin, std::string(to_string(proof.verdict)), {}, proof.budget.text};
-  for (const Check& check : proof.checks)
-    if (check.verdict == Verdict::kFail) out.failed.push_back(check.name);
+  TriedCut out{attempt.origin,
+               std::string(to_string(proof.verdict)),
+               {},
+               proof.budget.text,
+               {},
+               proof.first_bad_tensor,
+               proof.diagnosis};
+  for (const Check& check : proof.checks) {
+    if (check.verdict != Verdict::kFail) continue;
+    if (out.failed.empty() && check.value == check.value)
+      out.figure = fmt::format("{:.4g}, allowed {} {:.4g}", check.value,
+                               to_string(check.comparison), check.limit.value);
+    out.failed.push_back(check.name);
+  }
   return out;
 }
 
@@ -68,6 +89,7 @@ Json to_json(const std::vector<TriedCut>& tried) {
   for (const TriedCut& one : tried) {
     out.push_back({{"cut", one.origin}, {"verdict", one.verdict}, {"failed", one.failed}});
     if (!one.stopped.empty()) out.back()["stopped"] = one.stopped;
+    if (!one.first_bad_tensor.empty()) out.back()["first_bad_tensor"] = one.first_bad_tensor;
   }
   return out;
 }
@@ -79,10 +101,13 @@ std::string describe(const std::vector<TriedCut>& tried) {
     out += fmt::format("  tried: {}: {}", one.origin, one.verdict);
     // The first says what kind of failure it is; all stand in the manifest.
     if (!one.failed.empty()) out += fmt::format(" ({}", one.failed[0]);
-    if (one.failed.size() > 1) out += fmt::format(" and {} more", one.failed.size() - 1);
+    if (!one.figure.empty()) out += ": " + one.figure;
+    if (one.failed.size() > 1) out += fmt::format("; and {} more", one.failed.size() - 1);
     if (!one.failed.empty()) out += ")";
     if (!one.stopped.empty()) out += ": " + one.stopped;
     out += "\n";
+    // Of the last one it stands below the checks.
+    if (!one.diagnosis.empty() && &one != &tried.back()) out += "    " + one.diagnosis + "\n";
   }
   return out;
 }

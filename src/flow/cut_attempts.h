@@ -47,6 +47,8 @@ struct TriedCut {
   std::string verdict;              // or "not possible"
   std::vector<std::string> failed;  // names of the checks that failed; or why it is not possible
   std::string stopped;              // where the budget was used up: BudgetStop::text
+  std::string figure;               // of the first that failed: "0.732, allowed >= 0.99"
+  std::string first_bad_tensor, diagnosis;  // of the proof, where it knows
 };
 TriedCut tried_cut(const CutAttempt& attempt, const Proof& proof);
 Json to_json(const std::vector<TriedCut>& tried);

@@ -53,7 +53,7 @@ TEST_F(Attempts, WhereSegmentsShipCompiledTheWholeGraphIs) {
   const CutAttempt attempt = first("", "qnn:soc=43,arch=73");
   EXPECT_THAT(attempt.cut, IsEmpty());
   EXPECT_FALSE(attempt.named) << "the contract's cut is to follow";
-  EXPECT_THAT(attempt.origin, HasSubstr("whole graph (before the contract's cut)"));
+  EXPECT_THAT(attempt.origin, HasSubstr("whole graph (tried before the contract's cut)"));
   const FurtherAttempts further =
       further_attempts(target("qnn:soc=43,arch=73"), model_, contract_.cut);
   ASSERT_FALSE(further.attempts.empty());

@@ -74,6 +74,14 @@ std::string next_step(const DeployResult& result) {
     return out +
            fmt::format("  next:    cut before '{}' (--cut), so that what follows runs elsewhere\n",
                        result.proof.first_bad_tensor);
+  // On the cpu there is no fault of a device to find.
+  for (const Segment& segment : result.manifest.segments)
+    if (segment.executor != "cpu" && result.proof.cut_is_right)
+      return out + fmt::format(
+                       "  next:    tenonnx locate {} --on {} --images DIR says where it begins and "
+                       "what to keep on the cpu; "
+                       "'run' refuses this package (--force overrides)\n",
+                       result.manifest.source_model, segment.executor);
   return out + "  next:    'run' refuses this package (--force overrides); see the checks above\n";
 }
 

@@ -4,6 +4,7 @@
 
 #include "adapters/address.h"
 #include "adapters/diagnose.h"
+#include "adapters/qnn_chips.h"
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "model/model.h"
@@ -18,9 +19,11 @@ Result<Diagnosis> diagnose_simulated(const std::filesystem::path& package,
   Diagnosis found;
   bool simulated = false;
   for (const Segment& segment : segments) {
-    TENONNX_ASSIGN_OR_RETURN(const auto device, simulated_device(segment.executor));
-    if (!device) continue;
-    simulated = true;
+    TENONNX_ASSIGN_OR_RETURN(auto device, simulated_device(segment.executor));
+    const bool is_simulation = device.has_value();
+    if (!device) device = simulation_of_chip(segment.executor);
+    if (!device || !device->arithmetic) continue;
+    simulated = simulated || is_simulation;
     TENONNX_ASSIGN_OR_RETURN(const Model model, Model::load(package / segment.file));
     TensorMap feeds;
     for (const TensorInfo& info : segment.inputs) {
@@ -33,9 +36,12 @@ Result<Diagnosis> diagnose_simulated(const std::filesystem::path& package,
     if (beyond) {
       found.first_bad_tensor = beyond->tensor;
       found.text = fmt::format("first beyond the range of {} in segment '{}', on '{}':\n    {}",
-                               segment.executor, segment.name, input.name, to_string(*beyond));
+                               is_simulation ? segment.executor : device->name, segment.name,
+                               input.name, to_string(*beyond));
       return found;
     }
+    // A run on the chip or its emulator, with every tensor as an output, is what locate is for.
+    if (!is_simulation) continue;
     TENONNX_ASSIGN_OR_RETURN(const auto executor, make_executor(segment.executor));
     TENONNX_ASSIGN_OR_RETURN(
         const auto non_finite,

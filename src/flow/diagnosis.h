@@ -22,7 +22,8 @@ struct Diagnosis {
 
 // Runs each simulated segment of the package in `package` on its own, fed with what the parts gave
 // on the cpu (`parts`), in order: the first tensor beyond the range of the device's storage, or the
-// first Inf or NaN.
+// first Inf or NaN. Of a chip that has a simulation the range alone; `package` then holds the
+// segments as they were before they were compiled.
 Result<Diagnosis> diagnose_simulated(const std::filesystem::path& package,
                                      const std::vector<Segment>& segments,
                                      const ReferenceInput& input, const Observation& parts,

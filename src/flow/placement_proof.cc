@@ -160,8 +160,11 @@ class PlacementProver {
   void drop_emulator_time() {
     for (PlacedPartition& partition : result_.partitions) partition.duration_us = 0;
     result_.findings.emplace_back(
-        "it ran on the vendor's emulator, not on a chip: the placement holds for both; emulator "
-        "time is not device time, so that none is shown");
+        "it ran on the vendor's emulator, not on a chip: the vendor's compiler has placed the "
+        "nodes "
+        "as it does for a chip, which was not tried; emulator time is not device time, so that "
+        "none "
+        "is shown");
   }
 
   bool took_nothing() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "adapters/qnn_chips.h"
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/boundary_sources.h"
@@ -72,7 +73,8 @@ class Prover {
       proof_.notes.push_back(fmt::format("the labels do not name {} of {}, first '{}'",
                                          unlabelled.size(), counted(total, "image"),
                                          unlabelled.front()));
-    if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok() && !proof_.budget.stopped)
+    if (proof_.cut_is_right && init_error_.ok() && forward_error_.ok() && !proof_.budget.stopped &&
+        !has_failed_on_emulator())
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
     if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && parts_ != nullptr &&
@@ -257,6 +259,15 @@ class Prover {
     return own;
   }
 
+  // A run of an emulator takes minutes, and no cache answers the one that shows the placement: of a
+  // package that fails anyway nobody asks where its nodes ran.
+  bool has_failed_on_emulator() const {
+    const bool emulated =
+        std::any_of(segments_.begin(), segments_.end(),
+                    [](const Segment& segment) { return !emulator_of(segment.executor).empty(); });
+    return emulated && overall_verdict(comparison_.checks(inputs_.is_random())) == Verdict::kFail;
+  }
+
   // Where the nodes ran, from a profile of one more run: profiling would slow the others down.
   Status measure_placement() {
     if (inputs_.size() == 0) return {};
@@ -289,8 +300,8 @@ class Prover {
   Status diagnose_worst() {
     TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(worst_input_));
     TENONNX_ASSIGN_OR_RETURN(const Observation parts, parts_->run(input.tensors));
-    TENONNX_ASSIGN_OR_RETURN(Diagnosis found, diagnose_simulated(request_.package, segments_, input,
-                                                                 parts, request_.progress));
+    TENONNX_ASSIGN_OR_RETURN(
+        Diagnosis found, diagnose_simulated(plain(), segments_, input, parts, request_.progress));
     if (!found.first_bad_tensor.empty())
       proof_.first_bad_tensor = std::move(found.first_bad_tensor);
     proof_.diagnosis = std::move(found.text);
@@ -357,6 +368,12 @@ class Prover {
           "each side chose, so that their cosine is no gate (it is in the summary); the gates of "
           "the task judge what is made of them",
           selected, comparison_.boundaries(), first_selection_));
+    for (const Segment& segment : segments_)
+      if (const std::string emulator = emulator_of(segment.executor); !emulator.empty())
+        proof_.notes.push_back(fmt::format(
+            "segment '{}' ran on {}, not on a chip: the vendor's compiler and its "
+            "arithmetic, but no chip's time, and nothing here was compared with silicon",
+            segment.name, emulator));
     proof_.task = comparison_.summary();
     proof_.classes = contract_.classes;
     proof_.figures = comparison_.figures();

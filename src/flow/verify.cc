@@ -16,6 +16,7 @@
 #include "flow/deploy.h"
 #include "flow/finite_inputs.h"
 #include "flow/result_text.h"
+#include "flow/run_budget.h"
 #include "pipeline/preprocess.h"
 
 namespace tenonnx {
@@ -23,9 +24,11 @@ namespace {
 
 using Versions = std::vector<std::pair<std::string, std::string>>;
 
+constexpr std::string_view kTargetFile = "target file ";
+
 Versions present_versions(const Manifest& manifest, Versions out) {
   const auto target = find_device(manifest.target);
-  out.emplace_back(fmt::format("target file {}", manifest.target),
+  out.emplace_back(fmt::format("{}{}", kTargetFile, manifest.target),
                    target.ok() ? target->sha256 : std::string());
   return out;
 }
@@ -45,8 +48,12 @@ std::vector<VersionDifference> differences(const Versions& recorded, const Versi
 
 std::string spell(const VersionDifference& one) {
   const auto or_none = [](const std::string& text) { return text.empty() ? "nothing" : text; };
-  return fmt::format("{}: the package was proved with {}, here is {}", one.name,
-                     or_none(one.recorded), or_none(one.present));
+  const bool no_file = one.name.starts_with(kTargetFile) && one.present.empty();
+  return fmt::format("{}: the package was proved with {}, here is {}{}", one.name,
+                     or_none(one.recorded), or_none(one.present),
+                     no_file ? " (no device file of that name is found; TENONNX_DEVICES names the "
+                               "directory of your own)"
+                             : "");
 }
 
 Status compare_versions(const VerifyOptions& options, const LoadedSegments& segments,
@@ -208,6 +215,8 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
     request.evidence = &evidence;
   }
   request.graph_level = !fused_attention(manifest) && !any_context(manifest.segments);
+  RunBudget runs;
+  request.budget = &runs;
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
   if (request.source != nullptr && !request.graph_level)
     TENONNX_RETURN_IF_ERROR(keep_graph_level(manifest, result));
@@ -217,6 +226,12 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
   result.checks = result.proof.checks;
   result.verdict = result.proof.verdict;
   for (const std::string& note : result.proof.notes) result.notes.push_back(note);
+  if (runs.recalled() > 0)
+    result.notes.push_back(
+        fmt::format("{} on the device were answered from the cache, which holds what the same "
+                    "files gave for the same inputs; with XDG_CACHE_HOME set to an empty directory "
+                    "they run again",
+                    counted(runs.recalled(), "run")));
   return compare_figures(manifest, result.proof, result.notes);
 }
 
