@@ -90,6 +90,18 @@ std::size_t taken(const std::vector<AssignedNode>& assigned) {
                     [](const AssignedNode& node) { return node.provider == kQnnProvider; }));
 }
 
+// A tensor without elements ends the vendor's library by a division, and the process with it.
+Status check_not_empty(const Model& model) {
+  for (const auto& tensors : {model.inputs(), model.outputs()})
+    for (const TensorInfo& tensor : tensors)
+      if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
+        return Unsupported(
+            "'{}' is {}: the vendor's library cannot compute tensors without elements; give it "
+            "another shape",
+            tensor.name, to_string(tensor.shape));
+  return {};
+}
+
 class QnnExecutor final : public Executor {
  public:
   QnnExecutor(std::string address, QnnOptions options, QnnLibrary library)
@@ -105,6 +117,7 @@ class QnnExecutor final : public Executor {
   // `entries` go into the session's configuration.
   Result<std::unique_ptr<LoadedGraph>> load(const Model& model, const LoadOptions& options,
                                             const Entries& entries) const {
+    TENONNX_RETURN_IF_ERROR(check_not_empty(model).at(address_));
     TENONNX_ASSIGN_OR_RETURN(const OnnxRuntime* runtime, onnxruntime());
     TENONNX_RETURN_IF_ERROR(check_qnn_runtime(runtime->version).at(address_));
     const auto plugin =

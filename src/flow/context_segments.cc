@@ -93,7 +93,15 @@ Status check_partitions(const Json& recorded, const Json& present) {
             "again "
             "or changed; deploy the model again",
             side, name, names_of(have->at(side)), names_of(one.at(side)));
+    if (*have != one)
+      return DataLoss(
+          "the compiled partition {} is recorded as {}, in the file it is {}; deploy the model "
+          "again",
+          name, one.dump(), have->dump());
   }
+  if (recorded.size() > present.size())
+    return DataLoss("the manifest records a compiled partition twice: {} of {} are there",
+                    present.size(), recorded.size());
   for (const Json& one : present)
     if (named(recorded, one.at("name")) == nullptr)
       return DataLoss(
@@ -117,6 +125,14 @@ Result<Json> record_contexts(const fs::path& package, const std::vector<Segment>
 Status check_recorded_contexts(const fs::path& package, const std::vector<Segment>& segments,
                                const Json& settings) {
   const auto record = settings.find("contexts");
+  if (record != settings.end() && record->is_object())
+    for (const auto& item : record->items())
+      if (std::none_of(segments.begin(), segments.end(), [&](const Segment& one) {
+            return one.name == item.key() && is_context(one);
+          }))
+        return DataLoss(
+            "the manifest records compiled partitions of '{}', which is no compiled segment",
+            item.key());
   for (const Segment& segment : segments) {
     if (!is_context(segment)) continue;
     const std::string where = fmt::format("segment '{}'", segment.name);

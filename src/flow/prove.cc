@@ -112,6 +112,9 @@ class Prover {
       if (!request_.plain.empty() || !any_context(segments_)) {
         TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
       }
+      if (has_tail()) {
+        TENONNX_ASSIGN_OR_RETURN(tail_, Tail::load(request_, request_.load));
+      }
       report("load references", 3, 3);
     }
     if (request_.source != nullptr && contract_.size) {
@@ -123,7 +126,24 @@ class Prover {
         proof_.notes.push_back(std::move(found.note));
       else
         size_order_ = inconclusive_check(size_order_check_name(contract_), std::move(found.note));
+      if (found.settled) TENONNX_RETURN_IF_ERROR(check_own_size_order());
     }
+    return {};
+  }
+
+  // Images of one size do not show that the package takes no notice of it.
+  Status check_own_size_order() {
+    if (parts_ == nullptr && tail_ == nullptr) return {};
+    const auto found = check_size_order(contract_, [this](const TensorMap& inputs) {
+      auto ran = run_on_cpu(inputs);
+      return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
+                      : Result<TensorMap>(ran.status());
+    });
+    if (!found.ok())
+      size_order_ = failed(size_order_check_name(contract_) + " in the package", found.status());
+    else if (!found->settled)
+      size_order_ =
+          inconclusive_check(size_order_check_name(contract_) + " in the package", found->note);
     return {};
   }
 
@@ -160,6 +180,58 @@ class Prover {
     return std::make_unique<LoadedSegments>(std::move(loaded));
   }
 
+  // Of a package that holds a segment compiled only: what runs on the cpu behind it, fed with the
+  // source model's own tensors.
+  class Tail {
+   public:
+    static Result<std::unique_ptr<Tail>> load(const ProofRequest& request,
+                                              const LoadOptions& options) {
+      std::vector<Segment> on_cpu;
+      for (const Segment& segment : *request.segments)
+        if (!is_context(segment)) on_cpu.push_back(segment);
+      TENONNX_ASSIGN_OR_RETURN(LoadedSegments segments,
+                               LoadedSegments::load(request.package, on_cpu, options, "cpu"));
+      TENONNX_ASSIGN_OR_RETURN(BoundarySources sources,
+                               BoundarySources::load(*request.source, request.boundaries, options));
+      return std::unique_ptr<Tail>(new Tail(std::move(segments), std::move(sources)));
+    }
+    Result<Observation> run(const TensorMap& inputs) const {
+      TENONNX_ASSIGN_OR_RETURN(TensorMap given, sources_.run(inputs));
+      Observation out;
+      out.boundaries = given;
+      for (const auto& [name, tensor] : inputs) given.emplace(name, tensor);
+      TENONNX_ASSIGN_OR_RETURN(Observation ran, segments_.run(given));
+      out.outputs = std::move(ran.outputs);
+      return out;
+    }
+
+   private:
+    Tail(LoadedSegments segments, BoundarySources sources)
+        : segments_(std::move(segments)), sources_(std::move(sources)) {}
+    LoadedSegments segments_;
+    BoundarySources sources_;
+  };
+
+  // Whether the cpu makes all of the model's outputs out of boundaries that the source model has.
+  bool has_tail() const {
+    if (request_.source == nullptr || parts_ != nullptr || !sources_ ||
+        sources_->check().verdict != Verdict::kPass)
+      return false;
+    for (const Segment& segment : segments_)
+      for (const TensorInfo& output : segment.outputs) {
+        const auto crosses = [&](const auto& boundary) { return boundary.first == output.name; };
+        if (is_context(segment) &&
+            std::none_of(request_.boundaries.begin(), request_.boundaries.end(), crosses))
+          return false;
+      }
+    return true;
+  }
+
+  // The package's own files on the cpu, as far as they run there.
+  Result<Observation> run_on_cpu(const TensorMap& inputs) const {
+    return parts_ != nullptr ? parts_->run(inputs) : tail_->run(inputs);
+  }
+
   Result<Observation> reference_of(const ReferenceInput& input) {
     if (request_.source != nullptr) {
       TENONNX_ASSIGN_OR_RETURN(Observation out, run_whole(*whole_, input.tensors));
@@ -190,13 +262,13 @@ class Prover {
   // False where the cut is wrong, and nothing else is to be tried.
   Result<bool> graph_level(const ReferenceInput& input, const Observation& reference) {
     parts_observation_ = {};
-    if (parts_ == nullptr) return true;
-    TENONNX_ASSIGN_OR_RETURN(parts_observation_, parts_->run(input.tensors));
+    if (parts_ == nullptr && tail_ == nullptr) return true;
+    TENONNX_ASSIGN_OR_RETURN(parts_observation_, run_on_cpu(input.tensors));
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
     if (!decoded.ok()) parts_observation_.detections.clear();
     // One input shows which tensor is which.
-    if (sources_ && proof_.input_hashes.size() == 1) {
+    if (sources_ && parts_ != nullptr && proof_.input_hashes.size() == 1) {
       TENONNX_ASSIGN_OR_RETURN(const TensorMap own, sources_->run(input.tensors));
       TENONNX_RETURN_IF_ERROR(
           sources_->compare(own, parts_observation_.boundaries, selected_, true));
@@ -249,7 +321,10 @@ class Prover {
   // package holds them compiled only, the source model's own tensors.
   Result<TensorMap> boundaries_of(const ReferenceInput& input, const Observation& candidate) {
     if (parts_ != nullptr || !sources_) return parts_observation_.boundaries;
-    TENONNX_ASSIGN_OR_RETURN(TensorMap own, sources_->run(input.tensors));
+    TensorMap own = parts_observation_.boundaries;
+    if (tail_ == nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(own, sources_->run(input.tensors));
+    }
     TENONNX_RETURN_IF_ERROR(sources_->compare(own, candidate.boundaries, selected_, false));
     // Of another shape there is no cosine; that is a failed check already.
     std::erase_if(own, [&](const auto& one) {
@@ -342,6 +417,12 @@ class Prover {
     return disabled(input, run_whole(*whole_disabled_, input.tensors));
   }
   Result<Observation> parts_disabled(const ReferenceInput& input) {
+    if (tail_ != nullptr) {
+      if (tail_disabled_ == nullptr) {
+        TENONNX_ASSIGN_OR_RETURN(tail_disabled_, Tail::load(request_, without_optimization()));
+      }
+      return disabled(input, tail_disabled_->run(input.tensors));
+    }
     if (parts_disabled_ == nullptr) {
       TENONNX_ASSIGN_OR_RETURN(parts_disabled_, load_parts(without_optimization()));
     }
@@ -354,7 +435,8 @@ class Prover {
   }
 
   Status finish() {
-    if (request_.source != nullptr && request_.graph_level) {
+    if (request_.source != nullptr && request_.graph_level &&
+        (parts_ != nullptr || tail_ != nullptr)) {
       proof_.checks = cut_.checks();
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
@@ -442,6 +524,7 @@ class Prover {
   ChainComparison comparison_;
   CutProof cut_;
   std::optional<BoundarySources> sources_;
+  std::unique_ptr<Tail> tail_, tail_disabled_;
   std::set<std::string> selected_;
   Observation parts_observation_;
   double worst_cosine_ = 2;  // above every cosine

@@ -147,6 +147,12 @@ Status keep_graph_level(const Manifest& manifest, VerifyResult& result) {
                            checks_from_json(JsonReader(manifest.checks, "manifest.json: /checks")));
   std::vector<Check> checks;
   std::copy_if(recorded.begin(), recorded.end(), std::back_inserter(checks), is_graph_level);
+  // A record that says nothing, or of another limit than that of the graph level, proves nothing.
+  if (checks.empty())
+    checks.push_back(inconclusive_check("graph level", "the manifest has no check of it"));
+  for (Check& check : checks)
+    if (check.name.find("differing elements") != std::string::npos && check.limit.value != 0)
+      check = inconclusive_check(check.name, "the manifest has another limit than 0");
   Proof& proof = result.proof;
   proof.checks.insert(proof.checks.begin(), checks.begin(), checks.end());
   proof.verdict = overall_verdict(proof.checks);
@@ -161,7 +167,7 @@ Status keep_graph_level(const Manifest& manifest, VerifyResult& result) {
 // the limit is more than roundings, and no failure yet.
 Status compare_figures(const Manifest& manifest, const Proof& proof,
                        std::vector<std::string>& notes) {
-  constexpr double kShare = 0.1;
+  constexpr double kShare = 0.1, kPrecision = 0.005;
   if (inputs_sha256(proof.input_hashes) != manifest.inputs_sha256) return {};
   TENONNX_ASSIGN_OR_RETURN(const auto recorded,
                            checks_from_json(JsonReader(manifest.checks, "manifest.json: /checks")));
@@ -175,7 +181,34 @@ Status compare_figures(const Manifest& manifest, const Proof& proof,
           "quite what was proved there",
           now.name, now.value, then.value));
     }
+  const Json::json_pointer ap("/average_precision/package/ap");
+  if (!proof.precision || !manifest.summary.contains(ap) || !manifest.summary[ap].is_number())
+    return {};
+  const double now = proof.precision->candidate.ap, then = manifest.summary[ap];
+  if (std::abs(now - then) > kPrecision)
+    notes.push_back(
+        fmt::format("mAP of the package is {:.3f}, at the deploy it was {:.3f} on the "
+                    "same inputs: other labels or classes, or another package",
+                    now, then));
   return {};
+}
+
+// Both sides are prepared and decoded by the package's contract, so that no run finds an error in
+// it: it must be the one beside the model, where the deploy took that.
+Status check_own_contract(const std::filesystem::path& model, const Manifest& manifest) {
+  const auto path = find_contract(model);
+  const auto origin = manifest.settings.find("contract");
+  if (!path || origin == manifest.settings.end() || *origin != path->filename().string()) return {};
+  TENONNX_ASSIGN_OR_RETURN(Contract own, read_contract(*path));
+  own.cut = manifest.contract.cut;  // the package's, which deploy may have found itself
+  std::vector<std::string> fields;
+  for (const Json& change : Json::diff(to_json(own), to_json(manifest.contract)))
+    fields.push_back(change.at("path").get<std::string>());
+  if (fields.empty()) return {};
+  return FailedPrecondition(
+      "the package's contract is not that of '{}', by which it was deployed: {} differ; deploy the "
+      "model again",
+      path->string(), fmt::join(fields, ", "));
 }
 
 Status run_gates(const VerifyOptions& options, VerifyResult& result) {
@@ -208,17 +241,19 @@ Status run_gates(const VerifyOptions& options, VerifyResult& result) {
           "the external data of '{}' are not those that the package was made of: recorded {}, here "
           "{}",
           options.model.string(), recorded->dump(), source_files(source).dump());
+    TENONNX_RETURN_IF_ERROR(check_own_contract(options.model, manifest));
     request.source = &source;
   } else {
     TENONNX_ASSIGN_OR_RETURN(evidence,
                              read_detections(options.package / "evidence" / "detections.json"));
     request.evidence = &evidence;
   }
-  request.graph_level = !fused_attention(manifest) && !any_context(manifest.segments);
+  request.graph_level = !fused_attention(manifest);
   RunBudget runs;
   request.budget = &runs;
   TENONNX_ASSIGN_OR_RETURN(result.proof, prove(request));
-  if (request.source != nullptr && !request.graph_level)
+  const std::vector<Check>& checks = result.proof.checks;
+  if (request.source != nullptr && std::none_of(checks.begin(), checks.end(), is_graph_level))
     TENONNX_RETURN_IF_ERROR(keep_graph_level(manifest, result));
   if (request.source == nullptr)
     TENONNX_RETURN_IF_ERROR(carry_over_size_order(manifest, result.proof));

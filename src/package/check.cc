@@ -12,6 +12,8 @@
 namespace tenonnx {
 namespace {
 
+constexpr std::string_view kStages[] = {"export", "build", "runtime_init", "forward"};
+
 Status check_word(std::string_view field, std::string_view word,
                   std::initializer_list<std::string_view> allowed) {
   if (std::find(allowed.begin(), allowed.end(), word) != allowed.end()) return {};
@@ -140,6 +142,15 @@ Status check_verdict(const Manifest& manifest) {
   if (combine(overall, verdict) != verdict)
     return DataLoss("the verdict is {}, but its checks give {}", manifest.verdict,
                     to_string(overall));
+  if (verdict == Verdict::kPass)
+    for (const std::string_view name : kStages) {
+      const auto found = std::find_if(manifest.stages.begin(), manifest.stages.end(),
+                                      [&](const StageStatus& one) { return one.stage == name; });
+      if (found == manifest.stages.end())
+        return DataLoss("the verdict is {}, but there is no stage '{}'", manifest.verdict, name);
+      if (found->status == "not run")
+        return DataLoss("the verdict is {}, but stage '{}' was not run", manifest.verdict, name);
+    }
   for (const StageStatus& stage : manifest.stages)
     if (stage.status == "failed" && verdict != Verdict::kFail)
       return DataLoss("the verdict is {}, but stage '{}' failed: {}", manifest.verdict, stage.stage,
@@ -160,7 +171,7 @@ Status check_manifest(const Manifest& manifest) {
   std::set<std::string> stages;
   for (const StageStatus& stage : manifest.stages) {
     TENONNX_RETURN_IF_ERROR(
-        check_word("a stage", stage.stage, {"export", "build", "runtime_init", "forward"}));
+        check_word("a stage", stage.stage, {kStages[0], kStages[1], kStages[2], kStages[3]}));
     TENONNX_RETURN_IF_ERROR(check_word(fmt::format("the status of stage '{}'", stage.stage),
                                        stage.status, {"ok", "failed", "not run"}));
     if (!stages.insert(stage.stage).second)
