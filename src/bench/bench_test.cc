@@ -66,7 +66,10 @@ class BenchPackageTest : public testing::Test {
     manifest.source_model = "source.onnx";
     manifest.source_sha256 = sha256_hex("source");
     manifest.inputs_sha256 = sha256_hex("inputs");
-    manifest.stages = {{"export", "ok", ""}};
+    manifest.stages = {{"export", "ok", ""},
+                       {"build", "ok", ""},
+                       {"runtime_init", "ok", ""},
+                       {"forward", "ok", ""}};
     manifest.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
                                                       {0.99, "gate of a heterogeneous chain"}))});
     const Status status = write_package(package(), manifest);

@@ -97,6 +97,16 @@ TEST_F(ContextSegments, APartitionThatNobodyRecorded) {
   EXPECT_THAT(check(), HasSubstr("partition \"y\" (EPContext) is not in the manifest"));
 }
 
+TEST_F(ContextSegments, ARecordOfSomethingElse) {
+  const Json recorded = settings_["contexts"]["encoder"];
+  settings_["contexts"]["encoder"][0]["main"] = false;
+  EXPECT_THAT(check(), AllOf(HasSubstr("the compiled partition \"a\" is recorded as"),
+                             HasSubstr("in the file it is")));
+  settings_["contexts"]["encoder"] = recorded;
+  settings_["contexts"]["encoder"].push_back(recorded[0]);
+  EXPECT_THAT(check(), HasSubstr("records a compiled partition twice: 2 of 3 are there"));
+}
+
 TEST_F(ContextSegments, NoPartitionAtAll) {
   write(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x, float[4] z) => (float[4] y, float[4] w) { y = Relu (x) w = Relu (z) })");
@@ -118,6 +128,8 @@ TEST_F(ContextSegments, ARecordThatIsNone) {
 
 TEST_F(ContextSegments, OfPlainSegmentsNothingIsAsked) {
   segment_.file = "encoder.onnx";
+  EXPECT_THAT(check(), HasSubstr("partitions of 'encoder', which is no compiled segment"));
+  settings_.erase("contexts");
   EXPECT_EQ(check(), "no error");
 }
 

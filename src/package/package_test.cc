@@ -58,8 +58,10 @@ class PackageTest : public ::testing::Test {
     m.inputs_sha256 = sha256_hex("the inputs");
     m.versions = {{"tenonnx", "0.1.0"}, {"onnxruntime", "1.29.0"}};
     m.settings = {{"intra_op_threads", 2}, {"spinning", false}};
-    m.stages = {
-        {"export", "ok", ""}, {"build", "ok", ""}, {"forward", "not run", "stopped before"}};
+    m.stages = {{"export", "ok", ""},
+                {"build", "ok", ""},
+                {"runtime_init", "ok", ""},
+                {"forward", "ok", "20 images"}};
     m.checks = Json::array({{{"name", "scores cosine"},
                              {"value", 0.9999},
                              {"comparison", ">="},
@@ -146,6 +148,13 @@ TEST_F(PackageTest, RefusesAVerdictThatItsChecksDoNotBearOut) {
               HasSubstr("the verdict is PASS, but its checks give FAIL"));
   EXPECT_THAT(error_after([&](Json& m) { m["checks"] = Json::array(); }),
               HasSubstr("the verdict is PASS, but its checks give INCONCLUSIVE"));
+  EXPECT_THAT(error_after([&](Json& m) { m["stages"].erase(3); }),
+              HasSubstr("the verdict is PASS, but there is no stage 'forward'"));
+  EXPECT_THAT(error_after([&](Json& m) { m["stages"][3]["status"] = "not run"; }),
+              HasSubstr("the verdict is PASS, but stage 'forward' was not run"));
+  EXPECT_THAT(error_after([](Json& m) { m["contract"]["cut"] = {"/model/other"}; }),
+              HasSubstr("the boundaries' source tensors are '/model/encoder/Mul_output_0', but the "
+                        "contract's cut is '/model/other'"));
   EXPECT_THAT(error_after([&](Json& m) { m["stages"][1]["status"] = "failed"; }),
               HasSubstr("the verdict is PASS, but stage 'build' failed"));
   EXPECT_EQ(error_after([&](Json& m) {  // too few images for a FAIL

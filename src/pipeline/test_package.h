@@ -74,7 +74,8 @@ inline Manifest test_manifest() {
   m.inputs_sha256 = sha256_hex("the inputs");
   m.versions = {{"tenonnx", std::string(version())}, {"onnxruntime", "1.29.0"}};
   m.settings = {{"optimization", "all"}};
-  m.stages = {{"export", "ok", ""}};
+  m.stages = {
+      {"export", "ok", ""}, {"build", "ok", ""}, {"runtime_init", "ok", ""}, {"forward", "ok", ""}};
   m.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
                                              {0.99, "gate of a heterogeneous chain"}))});
   return m;

@@ -220,8 +220,24 @@ TEST_F(Story, VerifyProvesItAgain) {
   EXPECT_THAT(
       with_sources(2, 2, "/no/such/tensor"),
       AllOf(HasSubstr("verified: INCONCLUSIVE"), HasSubstr("which the source model has not")));
-  // A figure that moved is told, though it still passes.
+  // By the package's contract both sides would be prepared alike: it must be the model's own.
   Json json = original;
+  json["contract"]["image"]["color"] = "BGR";
+  json["contract"]["classes"] = {"rectangle", "circle", "triangle", "cross"};
+  ASSERT_TRUE(write_json_file(manifest, json).ok());
+  EXPECT_THAT(verify(options).status().message(),
+              AllOf(HasSubstr("the package's contract is not that of"), HasSubstr("/image/color"),
+                    HasSubstr("/classes/0")));
+  // A segment whose file has another shape than the manifest says.
+  json = original;
+  for (Json* tensor : {&json["segments"][0]["outputs"][0], &json["segments"][1]["inputs"][0]})
+    (*tensor)["shape"] = {1, 20, 64, 20};
+  ASSERT_TRUE(write_json_file(manifest, json).ok());
+  EXPECT_THAT(verify(options).status().message(),
+              HasSubstr("'feature_0' of its outputs is float32 [1,64,20,20], in the manifest "
+                        "float32 [1,20,64,20]"));
+  // A figure that moved is told, though it still passes.
+  json = original;
   for (Json& check : json["checks"])
     if (check["name"] == "IoU of matched boxes, least") check["value"] = 0.96;
   ASSERT_TRUE(write_json_file(manifest, json).ok());

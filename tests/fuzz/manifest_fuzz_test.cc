@@ -216,7 +216,10 @@ class ManifestFuzz : public ::testing::Test {
     m.inputs_sha256 = sha256_hex("the inputs");
     m.versions = {{"tenonnx", "0.1.0"}, {"onnxruntime", "1.29.0"}};
     m.settings = {{"intra_op_threads", 2}};
-    m.stages = {{"export", "ok", ""}, {"build", "ok", ""}};
+    m.stages = {{"export", "ok", ""},
+                {"build", "ok", ""},
+                {"runtime_init", "ok", ""},
+                {"forward", "ok", ""}};
     m.checks = Json::array({to_json(make_check("scores cosine", 0.9999, Comparison::kAtLeast,
                                                {0.99, "gate of a heterogeneous chain"}))});
     m.summary = {{"images", 20}};

@@ -178,6 +178,36 @@ def damaged(work, package):
     claim("exchanged sources", exchanged, *with_model, code=1, expected="'feature_1' is not")
     claim("an invented source", invented, *with_model, code=3, expected="which the source model has not")
 
+    def decoder(name, edit, code, expected):
+        """What runs on the cpu behind the context is proved again, bit for bit."""
+        copy = work / name
+        shutil.copytree(package, copy)
+        model = onnx.load(copy / "decoder.onnx")
+        edit(model.graph)
+        onnx.save(model, copy / "decoder.onnx")
+        rehash(copy, "decoder.onnx")
+        out, _ = run("verify", copy, *with_model, code=code)
+        expect(expected in out, f"verify of a package with {name}: {out[-900:]}")
+
+    def scaled(graph):
+        for tensor in graph.initializer:
+            array = numpy_helper.to_array(tensor)
+            if array.dtype == np.float32 and array.ndim == 2:
+                tensor.CopyFrom(numpy_helper.from_array(array * np.float32(1.0001), tensor.name))
+
+    def one_size(graph):
+        graph.initializer.extend([numpy_helper.from_array(np.int64([0]), "own_zero"),
+                                  numpy_helper.from_array(np.int64([160]), "own_size")])
+        for node in graph.node:
+            for at, name in enumerate(node.input):
+                if name == "orig_target_sizes":
+                    node.input[at] = "own_sizes"
+        graph.node.insert(0, helper.make_node("Add", ["own_zeros", "own_size"], ["own_sizes"]))
+        graph.node.insert(0, helper.make_node("Mul", ["orig_target_sizes", "own_zero"], ["own_zeros"]))
+
+    decoder("changed weights", scaled, 1, "FAIL: cut: differing elements")
+    decoder("one size", one_size, 3, "in the package")
+
     def change(name, edit, expected):
         copy = work / name
         shutil.copytree(package, copy)
@@ -248,6 +278,10 @@ def refusals(work):
         [("x", four), ("g", [1, 8, 8, 2])], ("y", four))
     six = [1, 2, 2, 2, 2, 2]
     rank = single(work / "rank.onnx", [node("Mul", ["x", "x"], ["y"], name="mul6")], [("x", six)], ("y", six))
+
+    empty = single(work / "empty.onnx", [node("Relu", ["x"], ["y"])], [("x", [0, 4])], ("y", [0, 4]))
+    out, _ = run("placement", empty, "--on", DEVICE, code=1)
+    expect("cannot compute tensors without elements" in out, f"a dimension of 0: {out}")
 
     place = lambda model, *more, **options: run("placement", model, "--on", DEVICE, *more, **options)
     out, _ = place(relu, "--json")
