@@ -167,8 +167,8 @@ TEST_F(Optimize, AFoldedWeightIsBitwiseTheSame) {
   EXPECT_EQ(result->verdict, Verdict::kPass) << describe(*result);
 }
 
-// As where the queries of a decoder are parameters. One row: of several, packed and unpacked weights
-// give the same bits here.
+// As where the queries of a decoder are parameters. One row: of several, packed and unpacked
+// weights give the same bits here.
 TEST_F(Optimize, AFoldedMatMulIsBitwiseTheSame) {
   std::string rows, weights;
   for (int i = 0; i < 100; ++i)
