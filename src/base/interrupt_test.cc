@@ -99,7 +99,8 @@ TEST_F(Interrupt, StagedDirectoryGoesAndWhatStandsStays) {
   write(staged->path() / "new");
   const auto file = AtomicFile::create(root_ / "beside");
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(clean_up(), "'" + (root_ / "out").string() + "' was not replaced, what stands there is unchanged");
+  EXPECT_EQ(clean_up(),
+            "'" + (root_ / "out").string() + "' was not replaced, what stands there is unchanged");
   EXPECT_EQ(names(), std::set<std::string>{"out"});
   EXPECT_TRUE(fs::exists(root_ / "out/old"));
 }
