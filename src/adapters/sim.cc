@@ -44,11 +44,8 @@ class ProofExecutor : public Executor {
   Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
                                             const LoadOptions& options) const override {
     TENONNX_RETURN_IF_ERROR(onnxruntime().status());
-    SessionSetup setup;
+    SessionSetup setup = without_packing();
     setup.custom_ops.push_back(make_sim_ops());
-    setup.configure = [](Ort::SessionOptions& session) {
-      session.AddConfigEntry("session.disable_prepacking", "1");
-    };
     return load_session(model, options, setup);
   }
 

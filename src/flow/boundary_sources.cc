@@ -74,13 +74,11 @@ Status BoundarySources::compare(const TensorMap& own, const TensorMap& crossed,
                                 const std::set<std::string>& selected, bool values) {
   for (const auto& [name, tensor] : boundaries_) {
     const auto left = own.find(name), right = crossed.find(name);
-    if (left == own.end() || right == crossed.end() || found_wrong_.contains(name)) continue;
+    if (left == own.end() || right == crossed.end() || wrong_.contains(name)) continue;
     if (selected.contains(name) && left->second.shape() != right->second.shape()) continue;
     TENONNX_ASSIGN_OR_RETURN(const std::string why, difference(left->second, right->second,
                                                                values && !selected.contains(name)));
-    if (why.empty()) continue;
-    found_wrong_.insert(name);
-    wrong_.push_back(fmt::format("'{}' is not '{}': {}", name, tensor, why));
+    if (!why.empty()) wrong_.emplace(name, fmt::format("'{}' is not '{}': {}", name, tensor, why));
   }
   return {};
 }
@@ -92,7 +90,8 @@ Check BoundarySources::check() const {
         kName, fmt::format("{}; give the boundaries the names that the deploy gave them, or deploy "
                            "the model again",
                            fmt::join(missing_, "; ")));
-  std::vector<std::string> notes = wrong_;
+  std::vector<std::string> notes;
+  for (const auto& [name, sentence] : wrong_) notes.push_back(sentence);
   notes.insert(notes.end(), missing_.begin(), missing_.end());
   return make_check(kName, static_cast<double>(wrong_.size()), Comparison::kAtMost,
                     {0, "each is the tensor of the source model that the manifest names"},

@@ -6,6 +6,7 @@
 // output as it was, and whoever compares "feature_1" with the tensor of that name is led astray.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -45,10 +46,9 @@ class BoundarySources {
 
  private:
   Names boundaries_;
-  std::vector<std::string> missing_;    // sentences
-  std::vector<std::string> wrong_;      // sentences
-  std::set<std::string> found_wrong_;   // boundary names
-  std::shared_ptr<LoadedGraph> graph_;  // nullptr: the source has none of them
+  std::vector<std::string> missing_;          // sentences
+  std::map<std::string, std::string> wrong_;  // boundary -> sentence
+  std::shared_ptr<LoadedGraph> graph_;        // nullptr: the source has none of them
 };
 
 }  // namespace tenonnx

@@ -10,6 +10,7 @@
 #include "base/wording.h"
 #include "flow/boundary_sources.h"
 #include "flow/context_segments.h"
+#include "flow/cpu_tail.h"
 #include "flow/cut_proof.h"
 #include "flow/diagnosis.h"
 #include "flow/segments.h"
@@ -112,8 +113,10 @@ class Prover {
       if (!request_.plain.empty() || !any_context(segments_)) {
         TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
       }
-      if (has_tail()) {
-        TENONNX_ASSIGN_OR_RETURN(tail_, Tail::load(request_, request_.load));
+      if (parts_ == nullptr && sources_ && sources_->check().verdict == Verdict::kPass &&
+          CpuTail::exists(segments_, request_.boundaries)) {
+        TENONNX_ASSIGN_OR_RETURN(
+            tail_, CpuTail::load(request_.package, segments_, *sources_, request_.load));
         // Boundaries that are not what they are said to be do not fit into what follows: the chain
         // level says so, and there is nothing that could be run on the cpu.
         if (inputs_.size() > 0) {
@@ -141,7 +144,7 @@ class Prover {
 
   // Images of one size do not show that the package takes no notice of it.
   Status check_own_size_order() {
-    if (parts_ == nullptr && tail_ == nullptr) return {};
+    if (parts_ == nullptr && !tail_) return {};
     const auto found = check_size_order(contract_, [this](const TensorMap& inputs) {
       auto ran = run_on_cpu(inputs);
       return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
@@ -188,53 +191,6 @@ class Prover {
     return std::make_unique<LoadedSegments>(std::move(loaded));
   }
 
-  // Of a package that holds a segment compiled only: what runs on the cpu behind it, fed with the
-  // source model's own tensors.
-  class Tail {
-   public:
-    static Result<std::unique_ptr<Tail>> load(const ProofRequest& request,
-                                              const LoadOptions& options) {
-      std::vector<Segment> on_cpu;
-      for (const Segment& segment : *request.segments)
-        if (!is_context(segment)) on_cpu.push_back(segment);
-      TENONNX_ASSIGN_OR_RETURN(LoadedSegments segments,
-                               LoadedSegments::load(request.package, on_cpu, options, "cpu"));
-      TENONNX_ASSIGN_OR_RETURN(BoundarySources sources,
-                               BoundarySources::load(*request.source, request.boundaries, options));
-      return std::unique_ptr<Tail>(new Tail(std::move(segments), std::move(sources)));
-    }
-    Result<Observation> run(const TensorMap& inputs) const {
-      TENONNX_ASSIGN_OR_RETURN(TensorMap given, sources_.run(inputs));
-      Observation out;
-      out.boundaries = given;
-      for (const auto& [name, tensor] : inputs) given.emplace(name, tensor);
-      TENONNX_ASSIGN_OR_RETURN(Observation ran, segments_.run(given));
-      out.outputs = std::move(ran.outputs);
-      return out;
-    }
-
-   private:
-    Tail(LoadedSegments segments, BoundarySources sources)
-        : segments_(std::move(segments)), sources_(std::move(sources)) {}
-    LoadedSegments segments_;
-    BoundarySources sources_;
-  };
-
-  // Whether the cpu makes all of the model's outputs out of boundaries that the source model has.
-  bool has_tail() const {
-    if (request_.source == nullptr || parts_ != nullptr || !sources_ ||
-        sources_->check().verdict != Verdict::kPass)
-      return false;
-    for (const Segment& segment : segments_)
-      for (const TensorInfo& output : segment.outputs) {
-        const auto crosses = [&](const auto& boundary) { return boundary.first == output.name; };
-        if (is_context(segment) &&
-            std::none_of(request_.boundaries.begin(), request_.boundaries.end(), crosses))
-          return false;
-      }
-    return true;
-  }
-
   // The package's own files on the cpu, as far as they run there.
   Result<Observation> run_on_cpu(const TensorMap& inputs) const {
     return parts_ != nullptr ? parts_->run(inputs) : tail_->run(inputs);
@@ -270,7 +226,7 @@ class Prover {
   // False where the cut is wrong, and nothing else is to be tried.
   Result<bool> graph_level(const ReferenceInput& input, const Observation& reference) {
     parts_observation_ = {};
-    if (parts_ == nullptr && tail_ == nullptr) return true;
+    if (parts_ == nullptr && !tail_) return true;
     TENONNX_ASSIGN_OR_RETURN(parts_observation_, run_on_cpu(input.tensors));
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
@@ -330,7 +286,7 @@ class Prover {
   Result<TensorMap> boundaries_of(const ReferenceInput& input, const Observation& candidate) {
     if (parts_ != nullptr || !sources_) return parts_observation_.boundaries;
     TensorMap own = parts_observation_.boundaries;
-    if (tail_ == nullptr) {
+    if (!tail_) {
       TENONNX_ASSIGN_OR_RETURN(own, sources_->run(input.tensors));
     }
     TENONNX_RETURN_IF_ERROR(sources_->compare(own, candidate.boundaries, selected_, false));
@@ -425,9 +381,14 @@ class Prover {
     return disabled(input, run_whole(*whole_disabled_, input.tensors));
   }
   Result<Observation> parts_disabled(const ReferenceInput& input) {
-    if (tail_ != nullptr) {
-      if (tail_disabled_ == nullptr) {
-        TENONNX_ASSIGN_OR_RETURN(tail_disabled_, Tail::load(request_, without_optimization()));
+    if (tail_) {
+      if (!tail_disabled_) {
+        const LoadOptions options = without_optimization();
+        TENONNX_ASSIGN_OR_RETURN(
+            BoundarySources sources,
+            BoundarySources::load(*request_.source, request_.boundaries, options));
+        TENONNX_ASSIGN_OR_RETURN(tail_disabled_, CpuTail::load(request_.package, segments_,
+                                                               std::move(sources), options));
       }
       return disabled(input, tail_disabled_->run(input.tensors));
     }
@@ -443,8 +404,7 @@ class Prover {
   }
 
   Status finish() {
-    if (request_.source != nullptr && request_.graph_level &&
-        (parts_ != nullptr || tail_ != nullptr)) {
+    if (request_.source != nullptr && request_.graph_level && (parts_ != nullptr || tail_)) {
       proof_.checks = cut_.checks();
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
@@ -532,7 +492,7 @@ class Prover {
   ChainComparison comparison_;
   CutProof cut_;
   std::optional<BoundarySources> sources_;
-  std::unique_ptr<Tail> tail_, tail_disabled_;
+  std::optional<CpuTail> tail_, tail_disabled_;
   std::set<std::string> selected_;
   Observation parts_observation_;
   double worst_cosine_ = 2;  // above every cosine

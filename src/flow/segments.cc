@@ -52,14 +52,6 @@ std::string names_of(const std::vector<TensorInfo>& tensors) {
   return fmt::format("'{}'", fmt::join(names, "', '"));
 }
 
-bool same_form(const TensorInfo& recorded, const TensorInfo& have) {
-  if (recorded.dtype != have.dtype) return false;
-  if (!recorded.has_rank || !have.has_rank) return true;
-  return std::equal(recorded.shape.begin(), recorded.shape.end(), have.shape.begin(),
-                    have.shape.end(),
-                    [](std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; });
-}
-
 // A runtime that binds by position would exchange tensors where the file's order is another.
 Status check_order(const Segment& segment, const Model& model) {
   const auto check = [](std::string_view what, const std::vector<TensorInfo>& recorded,
@@ -69,7 +61,7 @@ Status check_order(const Segment& segment, const Model& model) {
                    [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
     if (same) {
       for (std::size_t i = 0; i < have.size(); ++i)
-        if (!same_form(recorded[i], have[i]))
+        if (!fits(recorded[i], have[i]))
           return DataLoss("'{}' of its {} is {} {}, in the manifest {} {}; deploy the model again",
                           have[i].name, what, to_string(have[i].dtype), to_string(have[i].shape),
                           to_string(recorded[i].dtype), to_string(recorded[i].shape));

@@ -284,6 +284,14 @@ const std::vector<AssignedNode>& assignment_of(const LoadedGraph& graph) {
   return session != nullptr ? session->assigned() : none;
 }
 
+SessionSetup without_packing() {
+  SessionSetup setup;
+  setup.configure = [](Ort::SessionOptions& session) {
+    session.AddConfigEntry(kOrtSessionOptionsConfigDisablePrepacking, "1");
+  };
+  return setup;
+}
+
 Result<std::unique_ptr<LoadedGraph>> load_session(const Model& model, const LoadOptions& options,
                                                   const SessionSetup& setup) {
   TENONNX_RETURN_IF_ERROR(check_options(options));

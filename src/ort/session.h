@@ -31,6 +31,10 @@ struct SessionSetup {
   bool appends_provider = false;
 };
 
+// The cpu with weights as they are in the model: ONNX Runtime packs those of a MatMul, and then
+// adds in another order, so that a constant that a pass has made would come out with other bits.
+SessionSetup without_packing();
+
 // Serializes the model (external data stay in their mapping, nothing is inlined) and creates a
 // session. Unsupported or InvalidArgument explain what ONNX Runtime refused: see errors.h.
 Result<std::unique_ptr<LoadedGraph>> load_session(const Model& model, const LoadOptions& options,

@@ -29,13 +29,6 @@ Status check_sha256(std::string_view field, std::string_view text) {
   return DataLoss("{} is '{}', expected a SHA-256: 64 lower-case hex digits", field, text);
 }
 
-bool same_dimension(std::int64_t a, std::int64_t b) { return a == b || a == -1 || b == -1; }
-
-bool fits(const TensorInfo& from, const TensorInfo& to) {
-  return from.dtype == to.dtype && std::equal(from.shape.begin(), from.shape.end(),
-                                              to.shape.begin(), to.shape.end(), same_dimension);
-}
-
 std::string kind_of(const TensorInfo& tensor) {
   return fmt::format("{} {}", to_string(tensor.dtype), to_string(tensor.shape));
 }
@@ -159,6 +152,13 @@ Status check_verdict(const Manifest& manifest) {
 }
 
 }  // namespace
+
+bool fits(const TensorInfo& a, const TensorInfo& b) {
+  const auto same = [](std::int64_t m, std::int64_t n) { return m == n || m < 0 || n < 0; };
+  return a.dtype == b.dtype &&
+         (!a.has_rank || !b.has_rank ||
+          std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), same));
+}
 
 Status check_manifest(const Manifest& manifest) {
   if (manifest.schema_version != kManifestSchemaVersion)

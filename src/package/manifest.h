@@ -70,6 +70,10 @@ Result<Manifest> manifest_from_json(const JsonReader& reader);
 // values. DataLoss says which field it is.
 Status check_manifest(const Manifest& manifest);
 
+// Whether two descriptions are of one tensor: the same dtype, and no dimension that both know (-1
+// is unknown) differs.
+bool fits(const TensorInfo& a, const TensorInfo& b);
+
 // Reads manifest.json and checks everything that it says of the files: check_manifest, paths that
 // stay inside, every file there with its size and SHA-256, no file that the manifest does not name
 // (evidence/ included). A manifest above kMaxManifestBytes is refused before it is read.

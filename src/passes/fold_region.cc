@@ -51,14 +51,9 @@ Result<std::vector<Tensor>> evaluate(const Model& model, const Region& region) {
   LoadOptions options;
   options.intra_op_threads = 1;
   options.optimization = Optimization::kDisabled;
-  // As proofs compute, and as ONNX Runtime's own constant folding does: a MatMul whose weights are
-  // packed adds in another order.
-  SessionSetup unpacked;
-  unpacked.configure = [](Ort::SessionOptions& session) {
-    session.AddConfigEntry("session.disable_prepacking", "1");
-  };
+  // As proofs compute, and as ONNX Runtime's own constant folding does.
   TENONNX_RETURN_IF_ERROR(onnxruntime().status());
-  TENONNX_ASSIGN_OR_RETURN(const auto loaded, load_session(part, options, unpacked));
+  TENONNX_ASSIGN_OR_RETURN(const auto loaded, load_session(part, options, without_packing()));
   std::vector<Tensor> values;
   TENONNX_RETURN_IF_ERROR(loaded->run(std::span<const Tensor>(), values));
   if (values.size() != region.outputs.size())

@@ -28,16 +28,6 @@ Result<Optimization> optimization_of(const Manifest& manifest) {
       name);
 }
 
-bool same_shape(const TensorInfo& stated, const TensorInfo& loaded) {
-  if (!stated.has_rank || !loaded.has_rank) return true;
-  if (stated.shape.size() != loaded.shape.size()) return false;
-  for (std::size_t i = 0; i < stated.shape.size(); ++i) {
-    const std::int64_t a = stated.shape[i], b = loaded.shape[i];
-    if (a >= 0 && b >= 0 && a != b) return false;
-  }
-  return true;
-}
-
 // What the manifest says of a segment against what its file turned out to be.
 Status compare(const Segment& segment, std::string_view kind, const std::vector<TensorInfo>& stated,
                const std::vector<TensorInfo>& loaded) {
@@ -47,7 +37,7 @@ Status compare(const Segment& segment, std::string_view kind, const std::vector<
     if (found == stated.end())
       return DataLoss("segment '{}': {} has the {} '{}', which the manifest does not name",
                       segment.name, segment.file, kind, info.name);
-    if (found->dtype != info.dtype || !same_shape(*found, info))
+    if (!fits(*found, info))
       return DataLoss("segment '{}': {} '{}' is {} {} in {}, the manifest says {} {}", segment.name,
                       kind, info.name, to_string(info.dtype), to_string(info.shape), segment.file,
                       to_string(found->dtype), to_string(found->shape));
