@@ -270,7 +270,6 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   ProofData regions;
   const auto executor = make_proof_executor();
   std::optional<Model> source;
-  std::optional<WholeBefore> started;  // after what it reads
   std::optional<PassProver> prover;
   if (options.proof != ProofLevel::kNone) {
     TENONNX_ASSIGN_OR_RETURN(data, make_data(options, model));
@@ -299,8 +298,6 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
       return std::move(whole.checks);
     };
   }
-  // Proofs of regions need both cores, and this one's memory.
-  if (options.proof == ProofLevel::kWhole) started.emplace(*source, *data.inputs, options.load);
   TENONNX_ASSIGN_OR_RETURN(result.passes, run_to_fixed_point(model, request));
   result.after.nodes = count_nodes(model);
   // While the check runs: it reads the model too, and what it refuses is not published.
@@ -311,7 +308,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     TENONNX_ASSIGN_OR_RETURN(
         result.whole,
         check_whole(*source, model, least_exact(result.passes), *data.inputs, contract,
-                    options.load, started ? &*started : nullptr, recomputed(result.passes)));
+                    options.load, result.passes.names.renamed, recomputed(result.passes)));
   }
   note_declined(options, result);
   judge(result);

@@ -113,9 +113,13 @@ def make(levels=THREE, points=(4, 4, 4), half=False, **kind):
     arrays = {"value": value, "locations": locations, "weights": weights}
     own = arrays | {"value": value.astype(np.float16)} if half else arrays
     d, output = value.shape[-1], [*locations.shape[:2], value.shape[2] * value.shape[3]]
+
+    def bounds_of(library, places):
+        offsets = bounds.attention_offsets(value, locations, levels, points)
+        return library.chunks(places["value"], offsets, d) | library.gather(places["value"], offsets.size, d)
+
     # Coordinates in float32 are exact to 2e-5 of a pixel at 80 pixels, values differ by up to 8 between pixels,
     # weights sum to 1. Results in float16 round once: 2^-11 of up to 6.
     return Case(own, ours(own, levels, points), exported(arrays, levels, points), output,
                 torch_function(levels, points), arrays if half else None, 1e-4 + half * 6 * 2 ** -11,
-                bounds=None if half else lambda library, places: library.chunks(
-                    places["value"], bounds.attention_offsets(value, locations, levels, points), d))
+                bounds=None if half else bounds_of)

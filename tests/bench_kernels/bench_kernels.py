@@ -9,11 +9,12 @@ graph of standard operators, PyTorch with its own functions. --only: the cases w
 of each case. All take turns in this process, in a new order every round, and the minimum counts, since
 interference only adds. Inputs are read once before each call. 1 thread by the processor time of the process, 2 threads by wall time. A figure is given
 only where the results agree (each case states how far and why). The bound is the least time in which this
-machine reads what the operator samples, from the same addresses in the same order, or writes the output:
-bounds.cc. Exits with 1 where an operator of ours fails or disagrees with every peer.
+machine reads what the operator samples, from the same addresses in the same order, or writes the output;
+random gather: reads as many chunks at random addresses in the same values: bounds.cc. Exits with 1 where an operator of ours fails or disagrees with every peer.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import random
@@ -104,14 +105,20 @@ def prepare(case, threads, ops, modules):
     return made, refused, arrays
 
 
-def bound_of(milliseconds):
-    """All bounds of a case are the same work in several ways: the fastest counts."""
-    bounds_of = {name.removeprefix("bound: "): t["min"] for name, t in milliseconds.items() if name.startswith("bound: ")}
-    if not bounds_of:
-        return None
-    name = min(bounds_of, key=bounds_of.get)
-    return {"of": name.split()[0].rstrip(","), "ms": bounds_of[name],
-            "share": bounds_of[name] / milliseconds[OWN]["min"]}
+def bounds_of(milliseconds):
+    """{kind: least time and the operator's share of it}: bounds of one kind are the same work in several
+    ways, of which the fastest counts."""
+    found = {}
+    for name, times in milliseconds.items():
+        if name.startswith("bound: "):
+            kind = name.removeprefix("bound: ").split()[0].rstrip(",")
+            found[kind] = min(times["min"], found.get(kind, math.inf))
+    return {kind: {"of": kind, "ms": ms, "share": ms / milliseconds[OWN]["min"]} for kind, ms in found.items()}
+
+
+def bound_of(kinds):
+    """What no kernel that samples these addresses can undercut: the fastest of the others."""
+    return min((b for kind, b in kinds.items() if kind != "gather"), key=lambda b: b["ms"], default=None)
 
 
 def measure(name, make, threads, ops, library, budget, modules):
@@ -125,7 +132,8 @@ def measure(name, make, threads, ops, library, budget, modules):
         calls |= {bound: (call, arrays.values()) for bound, call in case.bounds(library, arrays).items()}
     clock, gap = (time.process_time_ns, 0) if threads == 1 else (time.perf_counter_ns, 0.004)
     milliseconds, rounds = minima(calls, clock, budget, gap)
-    return result | {"rounds": rounds, "bound": bound_of(milliseconds), "ms": milliseconds}
+    kinds = bounds_of(milliseconds)
+    return result | {"rounds": rounds, "bound": bound_of(kinds), "gather": kinds.get("gather"), "ms": milliseconds}
 
 
 def text_of(result):
@@ -137,6 +145,8 @@ def text_of(result):
                         if peer != OWN and not peer.startswith("bound: "))
         if result["bound"]:
             text += f", {100 * result['bound']['share']:.0f} % of the bound ({result['bound']['of']})"
+        if result["gather"]:
+            text += f", {100 * result['gather']['share']:.0f} % of random gather"
     return text + "".join(f"; {peer} refused: {why}" for peer, why in result["refused"].items())
 
 

@@ -27,7 +27,7 @@ class Library:
         if not error <= 1e-4 * sum(np.abs(part).sum(dtype=np.float64) for part in read):
             raise RuntimeError(f"the sum of a bound is off by {error}: it reads something else")
 
-    def chunks(self, value, offsets, channels):
+    def chunks(self, value, offsets, channels, name="chunks"):
         """Every width that there is. `offsets` in elements of `value`."""
         calls, total = {}, ctypes.c_float()
         for width in (16, 8, 4):
@@ -38,8 +38,14 @@ class Library:
                     ctypes.byref(total))
             if call():
                 self.check(total.value, [value.reshape(-1, channels)[offsets // channels]])
-                calls[f"bound: chunks, {width} floats wide"] = call
+                calls[f"bound: {name}, {width} floats wide"] = call
         return calls
+
+    def gather(self, value, count, channels):
+        """As many chunks, at addresses that are uniformly random in all of `value`, known before."""
+        random = np.random.default_rng(0)
+        offsets = random.integers(0, value.size // channels, count, np.int32) * np.int32(channels)
+        return self.chunks(value, offsets, channels, "gather")
 
     def pairs(self, value, grid):
         """Of bilinear sampling with zeros. value [N, C, H, W], grid [N, Ho, Wo, 2]."""
