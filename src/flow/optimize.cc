@@ -19,6 +19,7 @@
 #include "flow/proof_data.h"
 #include "flow/staged_files.h"
 #include "model/default_inputs.h"
+#include "model/graph.h"
 #include "model/model.h"
 #include "ort/executor.h"
 
@@ -270,6 +271,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   ProofData regions;
   const auto executor = make_proof_executor();
   std::optional<Model> source;
+  std::optional<WholeBefore> started;  // after what it reads
   std::optional<PassProver> prover;
   if (options.proof != ProofLevel::kNone) {
     TENONNX_ASSIGN_OR_RETURN(data, make_data(options, model));
@@ -277,8 +279,11 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     result.random_inputs = data.inputs->is_random();
     result.notes.insert(result.notes.end(), data.notes.begin(), data.notes.end());
     result.versions = executor->versions();
-    source = model.clone();
   }
+  // What is not written need not be copied from step to step either: the dynamo exporter leaves a
+  // stack trace at every node.
+  if (!options.keep_metadata) strip_metadata(model.mutable_proto());
+  if (options.proof != ProofLevel::kNone) source = model.clone();
   const Contract* contract = data.contract ? &*data.contract : nullptr;
   if (options.proof == ProofLevel::kRegions) {
     regions = region_data(*data.inputs);
@@ -298,6 +303,8 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
       return std::move(whole.checks);
     };
   }
+  // Proofs of regions need both cores, and this one's memory.
+  if (options.proof == ProofLevel::kWhole) started.emplace(*source, *data.inputs, options.load);
   TENONNX_ASSIGN_OR_RETURN(result.passes, run_to_fixed_point(model, request));
   result.after.nodes = count_nodes(model);
   // While the check runs: it reads the model too, and what it refuses is not published.
@@ -308,7 +315,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     TENONNX_ASSIGN_OR_RETURN(
         result.whole,
         check_whole(*source, model, least_exact(result.passes), *data.inputs, contract,
-                    options.load, result.passes.names.renamed, recomputed(result.passes)));
+                    options.load, started ? &*started : nullptr, recomputed(result.passes)));
   }
   note_declined(options, result);
   judge(result);

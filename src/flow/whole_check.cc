@@ -10,21 +10,17 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
-#include <utility>
 
 #include "adapters/sim.h"
 #include "base/status.h"
 #include "base/wording.h"
 #include "flow/comparison.h"
 #include "flow/disturbed_graphs.h"
-#include "flow/joint_run.h"
 #include "flow/segments.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "model/graph.h"
 #include "model/selects.h"
-#include "model/shapes.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 
@@ -77,27 +73,25 @@ class Whole {
  public:
   Whole(const Model& before, const Model& after, PassClass exactness, const TensorInputs& inputs,
         const Contract* contract, const LoadOptions& load,
-        const std::map<std::string, std::string>& renamed,
         const std::map<std::string, double>& recomputed)
       : before_(before),
         after_(after),
         exactness_(exactness),
         inputs_(inputs),
         contract_(contract),
-        load_(load),
-        renamed_(renamed),
+        load_(whole_load(load)),
         executor_(make_proof_executor()),
         disturbed_(before, *executor_, load_, recomputed),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {}
 
-  Result<WholeCheck> run() {
-    load_.optimization = Optimization::kDisabled;  // nothing is left to a fusion
-    if (exactness_ != PassClass::kApproximate) {
-      TENONNX_ASSIGN_OR_RETURN(joint_,
-                               JointRun::load(before_, after_, renamed_, *executor_, load_));
+  Result<WholeCheck> run(WholeBefore* started) {
+    TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
+    if (started == nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(before_, load_));
     }
+    started_ = started;
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
       TENONNX_RETURN_IF_ERROR(add(input));
@@ -123,13 +117,21 @@ class Whole {
   bool by_task() const { return contract_ != nullptr && inputs_.images() != nullptr; }
 
   Status add(const ReferenceInput& input) {
-    Observation was, is;
-    TENONNX_ASSIGN_OR_RETURN(const bool same, run_joint(input, was));
-    if (same) {
-      is = was;
+    // The two graphs run at the same time.
+    std::future<Result<Observation>> before;
+    if (started_ == nullptr)
+      before =
+          std::async(std::launch::async, [&] { return run_whole(*graph_before_, input.tensors); });
+    auto after = run_whole(*graph_after_, input.tensors);
+    Observation was;
+    if (started_ != nullptr) {
+      TENONNX_ASSIGN_OR_RETURN(WholeBefore::Ready ready, std::exchange(started_, nullptr)->take());
+      graph_before_ = std::move(ready.graph);
+      was = std::move(ready.first);
     } else {
-      TENONNX_RETURN_IF_ERROR(run_both(input, was, is));
+      TENONNX_ASSIGN_OR_RETURN(was, before.get());
     }
+    TENONNX_ASSIGN_OR_RETURN(Observation is, std::move(after));
     TENONNX_ASSIGN_OR_RETURN(Difference difference, differ(was, is));
     // Kernels split a tensor among threads, and the ends of the parts take another path than their
     // middle: what differs may be that. One thread decides (as in proof.cc).
@@ -154,44 +156,6 @@ class Whole {
     }
     if (difference.elements == 0 || exactness_ == PassClass::kApproximate) return {};
     return add_floor(input, was, is);
-  }
-
-  // True where one run of both graphs in one has shown that they give the same.
-  Result<bool> run_joint(const ReferenceInput& input, Observation& outputs) {
-    if (!joint_) return false;
-    TENONNX_ASSIGN_OR_RETURN(auto found, joint_->run(input.tensors));
-    if (!found) {  // and so it will be of the next input
-      joint_.reset();
-      return false;
-    }
-    outputs.outputs = std::move(*found);
-    return true;
-  }
-
-  // The two graphs run at the same time.
-  Status run_both(const ReferenceInput& input, Observation& was, Observation& is) {
-    auto before = std::async(std::launch::async, [&]() -> Result<Observation> {
-      TENONNX_RETURN_IF_ERROR(load_before());
-      return run_whole(*graph_before_, input.tensors);
-    });
-    const auto run_after = [&]() -> Result<Observation> {
-      if (graph_after_ == nullptr) {
-        TENONNX_ASSIGN_OR_RETURN(graph_after_, executor_->load(after_, load_));
-      }
-      return run_whole(*graph_after_, input.tensors);
-    };
-    auto after = run_after();
-    TENONNX_ASSIGN_OR_RETURN(was, before.get());
-    TENONNX_ASSIGN_OR_RETURN(is, std::move(after));
-    return {};
-  }
-
-  Status load_before() {
-    if (graph_before_ != nullptr) return {};
-    Model known = before_.clone();
-    TENONNX_RETURN_IF_ERROR(annotate_shapes(known));  // as in joint_run.cc
-    TENONNX_ASSIGN_OR_RETURN(graph_before_, executor_->load(known, load_));
-    return {};
   }
 
   struct Difference {
@@ -233,7 +197,6 @@ class Whole {
         ++unmeasured_;
         return {};
       }
-      TENONNX_RETURN_IF_ERROR(load_before());
       TENONNX_ASSIGN_OR_RETURN(
           disturbed, run_whole(*graph_before_, disturb(input.tensors, kWholeSeed + more)));
     }
@@ -323,7 +286,6 @@ class Whole {
   // the gates allow.
   Status widen_gates(LoadedGraph& noisy, double factor, const std::string& origin,
                      std::vector<Check>& checks) {
-    TENONNX_RETURN_IF_ERROR(load_before());
     ChainComparison noise(comparison_.gates(), output_names(before_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
       TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
@@ -402,10 +364,8 @@ class Whole {
                              "the outputs of the graph before hold not one finite number: "
                              "nothing was compared; give inputs that it computes something of")};
     if (differing_ == 0)
-      return {make_check(
-          "whole graph: differing elements", 0, Comparison::kAtMost,
-          {0, "identical element by element"},
-          joint_ ? fmt::format("{}; {}", over, joint_->description()) : over)};
+      return {make_check("whole graph: differing elements", 0, Comparison::kAtMost,
+                         {0, "identical element by element"}, over)};
     if (exactness_ == PassClass::kBitwise)
       return {make_check("whole graph: differing elements", static_cast<double>(differing_),
                          Comparison::kAtMost, {0, "class bitwise: every bit"}, first_)};
@@ -451,9 +411,8 @@ class Whole {
   const TensorInputs& inputs_;
   const Contract* contract_;
   LoadOptions load_;
-  const std::map<std::string, std::string>& renamed_;
   std::unique_ptr<Executor> executor_;
-  std::optional<JointRun> joint_;  // while it finds no difference
+  WholeBefore* started_ = nullptr;  // runs `before` on the first input
   std::unique_ptr<LoadedGraph> graph_before_, graph_after_;
   std::unique_ptr<LoadedGraph> single_before_, single_after_;  // loaded with one thread
   DisturbedGraphs disturbed_;                                  // of `before`
@@ -470,10 +429,9 @@ class Whole {
 
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load,
-                               const std::map<std::string, std::string>& renamed,
+                               const LoadOptions& load, WholeBefore* started,
                                const std::map<std::string, double>& recomputed) {
-  return Whole(before, after, exactness, inputs, contract, load, renamed, recomputed).run();
+  return Whole(before, after, exactness, inputs, contract, load, recomputed).run(started);
 }
 
 }  // namespace tenonnx

@@ -4,10 +4,6 @@
 // The last check of changed graphs: the whole graph before all passes against the whole graph
 // after them, on the real inputs, on the cpu with optimisation disabled.
 //
-// Both graphs run as one (passes/joint_graph.h): what both have runs once, what only one has beside
-// the other, and where no bit differs between the two nothing does in the outputs. Where one does,
-// each graph runs for itself, and its outputs are judged by the class:
-//
 //   only bitwise passes    every output identical bit for bit
 //   algebraic              every output within the noise floor of the graph before (proof_floor.h);
 //                          where a contract says what the outputs mean and there are images, the
@@ -30,6 +26,7 @@
 #include <vector>
 
 #include "flow/tensor_inputs.h"
+#include "flow/whole_before.h"
 #include "metrics/limit.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -44,12 +41,11 @@ struct WholeCheck {
 };
 
 // `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
-// `renamed`: what a pass says of names (NameRecord::renamed), so that less is run twice; nothing
-// follows from it. `recomputed`: PassOutcome::recomputed of all passes.
+// `started`: what runs `before` on these inputs already; nullptr where nothing does. `recomputed`:
+// PassOutcome::recomputed of all passes.
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load,
-                               const std::map<std::string, std::string>& renamed = {},
+                               const LoadOptions& load, WholeBefore* started = nullptr,
                                const std::map<std::string, double>& recomputed = {});
 
 }  // namespace tenonnx

@@ -194,7 +194,8 @@ Model with_error(float error) {
 }
 
 WholeCheck check_bounded(const Model& before, const Model& after, double bound) {
-  auto whole = check_whole(before, after, PassClass::kBounded, random_inputs(before), nullptr, {}, {}, {{"h", bound}});
+  auto whole = check_whole(before, after, PassClass::kBounded, random_inputs(before), nullptr, {},
+                           nullptr, {{"h", bound}});
   EXPECT_TRUE(whole.ok()) << whole.status().message();
   return whole.ok() ? *whole : WholeCheck();
 }
@@ -214,7 +215,7 @@ TEST(WholeCheck, ABoundedPassMayDoWhatItsBoundDoes) {
 TEST(WholeCheck, ABoundIsNoExcuseForOtherClasses) {
   const Model before = with_error(0), after = with_error(0.01F);
   const auto whole = check_whole(before, after, PassClass::kAlgebraic, random_inputs(before),
-                                 nullptr, {}, {}, {{"h", 0.02}});
+                                 nullptr, {}, nullptr, {{"h", 0.02}});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   EXPECT_EQ(whole->verdict, Verdict::kFail) << text_of(*whole);
 }
@@ -307,7 +308,7 @@ TEST(WholeCheck, TheInt8SamplingOfTheExample) {
   ASSERT_EQ(outcome.recomputed.size(), 12U);
   const auto judge = [&](const Model& model, const std::map<std::string, double>& recomputed) {
     auto whole =
-        check_whole(before, model, PassClass::kBounded, inputs, &contract, {}, {}, recomputed);
+        check_whole(before, model, PassClass::kBounded, inputs, &contract, {}, nullptr, recomputed);
     EXPECT_TRUE(whole.ok()) << whole.status().message();
     return whole.ok() ? *whole : WholeCheck();
   };

@@ -48,7 +48,7 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
     run.pass = pass;
     result.passes.push_back(std::move(run));
   }
-  Model good = model.clone();
+  Model& good = model;
   rename_shadowing(good.mutable_proto());
   std::set<std::string> names = computed_names(good.proto().graph());
   // Passes are functions of the graph: one that found nothing in it finds nothing in it again, if
@@ -140,7 +140,6 @@ Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointReques
     }
     changed = changed && request.repeat;
   }
-  model = std::move(good);
   return result;
 }
 

@@ -64,8 +64,8 @@ struct FixedPointResult {
   bool any_undone() const;
 };
 
-// Errors: as run_passes; Internal where the rounds do not end. The model is changed only on
-// success.
+// Errors: as run_passes; Internal where the rounds do not end. The model is then what the
+// passes had made of it, of no use: a copy to go back to costs a tenth of the passes' time.
 Result<FixedPointResult> run_to_fixed_point(Model& model, const FixedPointRequest& request);
 
 // Nodes of the main graph and of all bodies.

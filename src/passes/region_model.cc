@@ -13,12 +13,35 @@
 #include "base/status.h"
 #include "model/graph.h"
 #include "model/tensor_proto.h"
-#include "passes/rename_uses.h"
 
 namespace tenonnx {
 namespace {
 
 using Names = std::unordered_map<std::string, std::string>;
+
+// All at once, so that two tensors may swap their names. In a body a name that it defines itself is
+// another tensor.
+void rename_uses(onnx::GraphProto& body, Names names);
+void rename_uses(onnx::NodeProto& node, const Names& names) {
+  for (std::string& name : *node.mutable_input())
+    if (const auto it = names.find(name); it != names.end()) name = it->second;
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_g()) rename_uses(*attribute.mutable_g(), names);
+    for (auto& body : *attribute.mutable_graphs()) rename_uses(body, names);
+  }
+}
+
+void rename_uses(onnx::GraphProto& body, Names names) {
+  for (const auto& input : body.input()) names.erase(input.name());
+  for (const auto& tensor : body.initializer()) names.erase(tensor.name());
+  for (const auto& node : body.node())
+    for (const std::string& name : node.output()) names.erase(name);
+  if (names.empty()) return;
+  for (auto& node : *body.mutable_node()) rename_uses(node, names);
+  for (auto& output : *body.mutable_output())
+    if (const auto it = names.find(output.name()); it != names.end())
+      *output.mutable_name() = it->second;
+}
 
 bool takes(const RegionTensor& input, Side side) {
   return side == Side::kBefore ? input.in_before : input.in_after;

@@ -18,12 +18,19 @@
 // padding below and to the right by more than the kernel: ONNX has that, few devices do. Option
 // padding=allow takes it; the default, padding=none, refuses.
 //
+// The offset is as large as the lattice, and rounded like it: by half a unit in the last place of
+// (Ho - 1) * stride_y, which at 8,500 queries is 5e-4 pixels. Coordinates of an image of 80 pixels are
+// right to 2e-5 (2.5 units of 80), and 8 times that is what rounding may do (proof.h); a lattice of
+// at most 16 times the image's size stays within: 8 units of its size. Beyond, the pass refuses.
+//
 // A coordinate outside of (-1, W), NaN and infinities among them, becomes W, where nothing is
 // sampled. Class algebraic on finite values: ONNX Runtime 1.29's DeformConv multiplies what is
 // outside by 0, so that a NaN or Inf at the edge reaches the output from there, within its channel.
 // Refuses: another mode than linear, another padding than zeros; a
-// lattice as above; a model below opset 19 (convert_opset first); shapes that are not known.
+// lattice as above, or too far a one; a model below opset 19 (convert_opset first); shapes that are not known.
+#include <cmath>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "passes/fusion.h"
@@ -53,6 +60,24 @@ std::string lattice_reason(const GridSampleNode& site, const Lattice& y, const L
       "no stride takes {} x {} pixels to {} x {}: padding of {} rows below and {} columns to the "
       "right would have to make up for it (option padding=allow)",
       site.height, site.width, site.out_height, site.out_width, y.padding, x.padding);
+}
+
+// Sizes of the image beyond which a lattice rounds its offsets too coarsely.
+constexpr std::int64_t kFarLattice = 16;
+
+std::string reach_reason(const GridSampleNode& site, const Lattice& y, const Lattice& x) {
+  const auto reason = [](std::int64_t last, std::int64_t size, std::string_view what) {
+    if (last <= kFarLattice * size) return std::string();
+    const auto far = static_cast<float>(last);
+    return fmt::format(
+        "its output reaches to {} {}, {:.0f} times the image's {}: offsets that large are rounded by "
+        "up to {:.1e} pixels, which is more than rounding does to the coordinates (at most {} times "
+        "is taken)",
+        what, last, static_cast<double>(last) / static_cast<double>(size), size,
+        (std::nextafter(far, 2 * far) - far) / 2, kFarLattice);
+  };
+  const std::string down = reason((site.out_height - 1) * y.stride, site.height, "row");
+  return down.empty() ? reason((site.out_width - 1) * x.stride, site.width, "column") : down;
 }
 
 std::string unfit(const Rewriter& r, const GridSampleNode& site) {
@@ -120,6 +145,7 @@ Result<PassOutcome> replace_grid_sample_deform_conv(Model& model, const PassOpti
     const Lattice y = lattice(site.height, site.out_height);
     const Lattice x = lattice(site.width, site.out_width);
     if (why = lattice_reason(site, y, x); !why.empty() && !padding) return why;
+    if (std::string far = reach_reason(site, y, x); !far.empty()) return far;
     if (!r.begin({site.node})) return {};
     write(r, site, y, x);
     r.apply(site.node, fmt::format("DeformConv of 1 x 1, stride {} x {}{}", y.stride, x.stride,

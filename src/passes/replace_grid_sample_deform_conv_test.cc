@@ -81,6 +81,19 @@ TEST(ReplaceGridSampleDeformConv, PaddingWhereItIsAllowed) {
   EXPECT_LE(largest_difference(made.own, made.out), kTolerance);
 }
 
+// An encoder's queries: 8,500 rows against 80 round the offsets by 5e-4 pixels, and the proof fails.
+TEST(ReplaceGridSampleDeformConv, ALatticeThatReachesFarIsRefused) {
+  GridSampleCase c = sized(GridSampleCase(), 5, 7);
+  c.out_height = 82;
+  const Replaced far = replace(c, false, {{"padding", "allow"}});
+  EXPECT_EQ(far.outcome.applied, 0);
+  EXPECT_THAT(first_reason(far.outcome),
+              AllOf(HasSubstr("its output reaches to row 81, 16 times the image's 5"),
+                    HasSubstr("rounded by up to 3.8e-06 pixels")));
+  c.out_height = 81;
+  EXPECT_EQ(replace(c, false, {{"padding", "allow"}}).outcome.applied, 1);
+}
+
 TEST(ReplaceGridSampleDeformConv, EveryChannelKeepsToItself) {
   GridSampleCase c;
   c.batch = 1, c.channels = 2, c.height = 2, c.width = 2, c.out_height = 2, c.out_width = 2;
