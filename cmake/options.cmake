@@ -28,5 +28,6 @@ endif()
 
 find_program(TENONNX_CCACHE ccache)
 if(TENONNX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TENONNX_CCACHE})
+  # Without these it does not keep what was compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${TENONNX_CCACHE})
 endif()

@@ -8,11 +8,9 @@
 #include "adapters/qnn_chips.h"
 #include "base/status.h"
 #include "base/wording.h"
-#include "flow/boundary_sources.h"
-#include "flow/context_segments.h"
-#include "flow/cpu_tail.h"
 #include "flow/cut_proof.h"
 #include "flow/diagnosis.h"
+#include "flow/proof_references.h"
 #include "flow/segments.h"
 #include "flow/selected_rows.h"
 #include "pipeline/size_order.h"
@@ -52,8 +50,8 @@ class Prover {
         comparison_(gates_for(segments_), computed_order(segments_)),
         cut_(
             segments_.size() > 1 ? kCutTitle : kWholeTitle, contract_,
-            [this](const ReferenceInput& input) { return whole_disabled(input); },
-            [this](const ReferenceInput& input) { return parts_disabled(input); }) {}
+            [this](const ReferenceInput& input) { return references_->whole_disabled(input); },
+            [this](const ReferenceInput& input) { return references_->package_disabled(input); }) {}
 
   Result<Proof> run() {
     TENONNX_RETURN_IF_ERROR(prepare());
@@ -78,16 +76,13 @@ class Prover {
         !has_failed_on_emulator())
       TENONNX_RETURN_IF_ERROR(measure_placement());
     TENONNX_RETURN_IF_ERROR(finish());
-    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right && parts_ != nullptr &&
-        !proof_.budget.stopped)
+    if (proof_.verdict == Verdict::kFail && proof_.cut_is_right &&
+        references_->all_parts() != nullptr && !proof_.budget.stopped)
       diagnose();
     return std::move(proof_);
   }
 
  private:
-  const std::filesystem::path& plain() const {
-    return request_.plain.empty() ? request_.package : request_.plain;
-  }
   void report(std::string_view step, std::int64_t done, std::int64_t total) const {
     if (request_.progress) request_.progress(step, done, total);
   }
@@ -100,36 +95,13 @@ class Prover {
       comparison_.set_selected(std::move(rows.tensors));
       first_selection_ = std::move(rows.first);
     }
-    if (request_.source != nullptr) {
-      report("load references", 0, 3);
-      TENONNX_ASSIGN_OR_RETURN(whole_, load_whole(request_.load));
-      report("load references", 1, 3);
-      if (!request_.boundaries.empty()) {
-        TENONNX_ASSIGN_OR_RETURN(
-            sources_, BoundarySources::load(*request_.source, request_.boundaries, request_.load));
-      }
-      report("load references", 2, 3);
-      // The cpu does not run what a vendor has compiled.
-      if (!request_.plain.empty() || !any_context(segments_)) {
-        TENONNX_ASSIGN_OR_RETURN(parts_, load_parts(request_.load));
-      }
-      if (parts_ == nullptr && sources_ && sources_->check().verdict == Verdict::kPass &&
-          CpuTail::exists(segments_, request_.boundaries)) {
-        TENONNX_ASSIGN_OR_RETURN(
-            tail_, CpuTail::load(request_.package, segments_, *sources_, request_.load));
-        // Boundaries that are not what they are said to be do not fit into what follows: the chain
-        // level says so, and there is nothing that could be run on the cpu.
-        if (inputs_.size() > 0) {
-          TENONNX_ASSIGN_OR_RETURN(const ReferenceInput first, inputs_.load(0));
-          if (!tail_->run(first.tensors).ok()) tail_.reset();
-        }
-      }
-      report("load references", 3, 3);
-    }
+    TENONNX_ASSIGN_OR_RETURN(references_, ProofReferences::load(request_));
     if (request_.source != nullptr && contract_.size) {
       TENONNX_ASSIGN_OR_RETURN(SizeOrderFinding found,
                                check_size_order(contract_, [this](const TensorMap& inputs) {
-                                 return whole_->run(inputs);
+                                 auto ran = references_->run_whole(inputs);
+                                 return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
+                                                 : Result<TensorMap>(ran.status());
                                }));
       if (found.settled)
         proof_.notes.push_back(std::move(found.note));
@@ -144,9 +116,9 @@ class Prover {
 
   // Images of one size do not show that the package takes no notice of it.
   Status check_own_size_order() {
-    if (parts_ == nullptr && !tail_) return {};
+    if (!references_->runs_package()) return {};
     const auto found = check_size_order(contract_, [this](const TensorMap& inputs) {
-      auto ran = run_on_cpu(inputs);
+      auto ran = references_->run_package(inputs);
       return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
                       : Result<TensorMap>(ran.status());
     });
@@ -179,26 +151,9 @@ class Prover {
         request_.labels.string(), inputs_.description(), files.front().filename().string());
   }
 
-  Result<std::unique_ptr<LoadedGraph>> load_whole(const LoadOptions& options) const {
-    auto graph = make_cpu_executor()->load(*request_.source, options);
-    if (!graph.ok()) return graph.status().at("the whole model on the cpu");
-    return graph;
-  }
-
-  Result<std::unique_ptr<LoadedSegments>> load_parts(const LoadOptions& options) const {
-    TENONNX_ASSIGN_OR_RETURN(LoadedSegments loaded,
-                             LoadedSegments::load(plain(), segments_, options, "cpu"));
-    return std::make_unique<LoadedSegments>(std::move(loaded));
-  }
-
-  // The package's own files on the cpu, as far as they run there.
-  Result<Observation> run_on_cpu(const TensorMap& inputs) const {
-    return parts_ != nullptr ? parts_->run(inputs) : tail_->run(inputs);
-  }
-
   Result<Observation> reference_of(const ReferenceInput& input) {
     if (request_.source != nullptr) {
-      TENONNX_ASSIGN_OR_RETURN(Observation out, run_whole(*whole_, input.tensors));
+      TENONNX_ASSIGN_OR_RETURN(Observation out, references_->run_whole(input.tensors));
       TENONNX_RETURN_IF_ERROR(
           decode(contract_, input, out).at(fmt::format("the whole model on '{}'", input.name)));
       return out;
@@ -226,16 +181,18 @@ class Prover {
   // False where the cut is wrong, and nothing else is to be tried.
   Result<bool> graph_level(const ReferenceInput& input, const Observation& reference) {
     parts_observation_ = {};
-    if (parts_ == nullptr && !tail_) return true;
-    TENONNX_ASSIGN_OR_RETURN(parts_observation_, run_on_cpu(input.tensors));
+    if (!references_->runs_package()) return true;
+    TENONNX_ASSIGN_OR_RETURN(parts_observation_, references_->run_package(input.tensors));
     // Where the parts went wrong their outputs may not decode; the proof says so by itself.
     const Status decoded = decode(contract_, input, parts_observation_);
     if (!decoded.ok()) parts_observation_.detections.clear();
     // One input shows which tensor is which.
-    if (sources_ && parts_ != nullptr && proof_.input_hashes.size() == 1) {
-      TENONNX_ASSIGN_OR_RETURN(const TensorMap own, sources_->run(input.tensors));
+    BoundarySources* sources = references_->sources();
+    if (sources != nullptr && references_->all_parts() != nullptr &&
+        proof_.input_hashes.size() == 1) {
+      TENONNX_ASSIGN_OR_RETURN(const TensorMap own, sources->run(input.tensors));
       TENONNX_RETURN_IF_ERROR(
-          sources_->compare(own, parts_observation_.boundaries, selected_, true));
+          sources->compare(own, parts_observation_.boundaries, selected_, true));
     }
     if (!request_.graph_level) return true;
     TENONNX_RETURN_IF_ERROR(cut_.add(input, reference, parts_observation_));
@@ -284,12 +241,14 @@ class Prover {
   // What the boundaries are to be compared with: the same segments on the cpu; or, where the
   // package holds them compiled only, the source model's own tensors.
   Result<TensorMap> boundaries_of(const ReferenceInput& input, const Observation& candidate) {
-    if (parts_ != nullptr || !sources_) return parts_observation_.boundaries;
+    BoundarySources* sources = references_->sources();
+    if (references_->all_parts() != nullptr || sources == nullptr)
+      return parts_observation_.boundaries;
     TensorMap own = parts_observation_.boundaries;
-    if (!tail_) {
-      TENONNX_ASSIGN_OR_RETURN(own, sources_->run(input.tensors));
+    if (!references_->has_tail()) {
+      TENONNX_ASSIGN_OR_RETURN(own, sources->run(input.tensors));
     }
-    TENONNX_RETURN_IF_ERROR(sources_->compare(own, candidate.boundaries, selected_, false));
+    TENONNX_RETURN_IF_ERROR(sources->compare(own, candidate.boundaries, selected_, false));
     // Of another shape there is no cosine; that is a failed check already.
     std::erase_if(own, [&](const auto& one) {
       const auto found = candidate.boundaries.find(one.first);
@@ -338,9 +297,9 @@ class Prover {
 
   Status diagnose_worst() {
     TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(worst_input_));
-    TENONNX_ASSIGN_OR_RETURN(const Observation parts, parts_->run(input.tensors));
-    TENONNX_ASSIGN_OR_RETURN(
-        Diagnosis found, diagnose_simulated(plain(), segments_, input, parts, request_.progress));
+    TENONNX_ASSIGN_OR_RETURN(const Observation parts, references_->run_package(input.tensors));
+    TENONNX_ASSIGN_OR_RETURN(Diagnosis found, diagnose_simulated(plain_package(request_), segments_,
+                                                                 input, parts, request_.progress));
     if (!found.first_bad_tensor.empty())
       proof_.first_bad_tensor = std::move(found.first_bad_tensor);
     proof_.diagnosis = std::move(found.text);
@@ -369,46 +328,13 @@ class Prover {
     proof_.input_hashes.resize(compared);
   }
 
-  Result<Observation> disabled(const ReferenceInput& input, Result<Observation> ran) const {
-    if (!ran.ok()) return ran;
-    if (!decode(contract_, input, *ran).ok()) ran->detections.clear();
-    return ran;
-  }
-  Result<Observation> whole_disabled(const ReferenceInput& input) {
-    if (whole_disabled_ == nullptr) {
-      TENONNX_ASSIGN_OR_RETURN(whole_disabled_, load_whole(without_optimization()));
-    }
-    return disabled(input, run_whole(*whole_disabled_, input.tensors));
-  }
-  Result<Observation> parts_disabled(const ReferenceInput& input) {
-    if (tail_) {
-      if (!tail_disabled_) {
-        const LoadOptions options = without_optimization();
-        TENONNX_ASSIGN_OR_RETURN(
-            BoundarySources sources,
-            BoundarySources::load(*request_.source, request_.boundaries, options));
-        TENONNX_ASSIGN_OR_RETURN(tail_disabled_, CpuTail::load(request_.package, segments_,
-                                                               std::move(sources), options));
-      }
-      return disabled(input, tail_disabled_->run(input.tensors));
-    }
-    if (parts_disabled_ == nullptr) {
-      TENONNX_ASSIGN_OR_RETURN(parts_disabled_, load_parts(without_optimization()));
-    }
-    return disabled(input, parts_disabled_->run(input.tensors));
-  }
-  LoadOptions without_optimization() const {
-    LoadOptions options = request_.load;
-    options.optimization = Optimization::kDisabled;
-    return options;
-  }
-
   Status finish() {
-    if (request_.source != nullptr && request_.graph_level && (parts_ != nullptr || tail_)) {
+    if (request_.source != nullptr && request_.graph_level && references_->runs_package()) {
       proof_.checks = cut_.checks();
       proof_.fusion_crosses = cut_.fusion_crosses();
     }
-    if (sources_ && proof_.cut_is_right) proof_.checks.push_back(sources_->check());
+    if (references_->sources() != nullptr && proof_.cut_is_right)
+      proof_.checks.push_back(references_->sources()->check());
     if (proof_.cut_is_right) add_chain_checks();
     if (size_order_) proof_.checks.push_back(*size_order_);
     proof_.verdict = overall_verdict(proof_.checks);
@@ -433,7 +359,7 @@ class Prover {
       TENONNX_ASSIGN_OR_RETURN(proof_.precision, labelled_->figures());
       proof_.labelled_images = labelled_->images();
     }
-    const LoadedSegments* used = chain_ != nullptr ? chain_.get() : parts_.get();
+    const LoadedSegments* used = chain_ != nullptr ? chain_.get() : references_->all_parts();
     if (used != nullptr) proof_.versions = used->versions();
     set_stages();
     return {};
@@ -485,14 +411,12 @@ class Prover {
   const Contract& contract_;
   const std::vector<Segment>& segments_;
   const InputSource& inputs_;
-  std::unique_ptr<LoadedGraph> whole_, whole_disabled_;
-  std::unique_ptr<LoadedSegments> parts_, parts_disabled_, chain_;
+  std::unique_ptr<ProofReferences> references_;
+  std::unique_ptr<LoadedSegments> chain_;
   std::optional<LabelledRun> labelled_;
   std::optional<Check> size_order_;  // where it is not settled
   ChainComparison comparison_;
   CutProof cut_;
-  std::optional<BoundarySources> sources_;
-  std::optional<CpuTail> tail_, tail_disabled_;
   std::set<std::string> selected_;
   Observation parts_observation_;
   double worst_cosine_ = 2;  // above every cosine

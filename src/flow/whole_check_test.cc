@@ -161,6 +161,18 @@ TEST(WholeCheck, KnowsOfTheFloat16Inside) {
   EXPECT_THAT(text_of(whole), HasSubstr("float16 inside"));
 }
 
+// A unit in the last place here and there needs no run of a disturbed graph to be allowed.
+TEST(WholeCheck, StoringTheResultExplainsALastBit) {
+  const Model before = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,64] x) => (float[4,64] y) <float k = {0.1}> { y = Mul (x, k) })");
+  const Model after = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,64] x) => (float[4,64] y) <float l = {10}> { y = Div (x, l) })");
+  const WholeCheck whole = check(before, after, random_inputs(before));
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  EXPECT_THAT(text_of(whole), HasSubstr("8 x the noise floor"));
+  EXPECT_THAT(text_of(whole), HasSubstr("of storing the result"));
+}
+
 TEST(WholeCheck, AWrongConstantInTheFloat16Fails) {
   const Model before = scaled_twice();
   Model after = before.clone();

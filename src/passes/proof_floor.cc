@@ -48,7 +48,8 @@ double largest_finite(const Tensor& tensor) {
 
 Result<OutputFloor> output_floor(const Tensor& value, std::span<const Tensor> disturbed) {
   OutputFloor out;
-  out.floor.origin = "the old form when roundings disturb it";
+  out.floor.origin =
+      disturbed.empty() ? "storing the result" : "the old form when roundings disturb it";
   for (const Tensor& other : disturbed) {
     TENONNX_ASSIGN_OR_RETURN(const TensorError error, compare_tensors(value, other));
     out.differing = std::max(out.differing, error.differing);

@@ -34,7 +34,8 @@ struct OutputFloor {
   NoiseFloor floor;
   std::int64_t differing = 0;  // of integers: elements that a disturbance changes, at most
 };
-// InvalidArgument where shapes or dtypes differ.
+// InvalidArgument where shapes or dtypes differ. Of no disturbance: the third part alone, which the
+// others can only raise.
 Result<OutputFloor> output_floor(const Tensor& value, std::span<const Tensor> disturbed);
 
 // The checks of one output of an algebraic pass. Of integers and bools: differing elements.

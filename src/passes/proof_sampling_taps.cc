@@ -82,8 +82,7 @@ class Reader {
     for (std::int32_t c = 0; c < colours_; ++c) {
       for (std::size_t field = 0; field <= level_.size.size(); ++field) {
         TENONNX_ASSIGN_OR_RETURN(const std::vector<Tensor> run_outputs, outputs_of(run, c, field));
-        TENONNX_RETURN_IF_ERROR(
-            add(base, run_outputs, static_cast<std::size_t>(c), field, taps));
+        TENONNX_RETURN_IF_ERROR(add(base, run_outputs, static_cast<std::size_t>(c), field, taps));
       }
     }
     return taps;
@@ -101,16 +100,16 @@ class Reader {
       const std::int64_t size = base[k].size();
       visit_elements(outputs[k], [&]<typename T>(const T* is) {
         if constexpr (is_float_element<T>) {
-        const T* was = static_cast<const T*>(base[k].raw());
-        for (std::int64_t o = 0; o < size; ++o) {
-          const double d = (to_double(is[o]) - to_double(was[o])) / unit_;
-          if (d == 0) continue;
-          Tap& tap = taps.at(first + static_cast<std::size_t>(o), colour);
-          if (field == 0)
-            tap.weight = d;
-          else
-            tap.place[field - 1] = d * span_[field - 1];
-        }
+          const T* was = static_cast<const T*>(base[k].raw());
+          for (std::int64_t o = 0; o < size; ++o) {
+            const double d = (to_double(is[o]) - to_double(was[o])) / unit_;
+            if (d == 0) continue;
+            Tap& tap = taps.at(first + static_cast<std::size_t>(o), colour);
+            if (field == 0)
+              tap.weight = d;
+            else
+              tap.place[field - 1] = d * span_[field - 1];
+          }
         }
       });
       first += static_cast<std::size_t>(size);

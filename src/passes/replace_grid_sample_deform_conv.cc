@@ -19,15 +19,17 @@
 // padding=allow takes it; the default, padding=none, refuses.
 //
 // The offset is as large as the lattice, and rounded like it: by half a unit in the last place of
-// (Ho - 1) * stride_y, which at 8,500 queries is 5e-4 pixels. Coordinates of an image of 80 pixels are
-// right to 2e-5 (2.5 units of 80), and 8 times that is what rounding may do (proof.h); a lattice of
-// at most 16 times the image's size stays within: 8 units of its size. Beyond, the pass refuses.
+// (Ho - 1) * stride_y, which at 8,500 queries is 5e-4 pixels. Coordinates of an image of 80 pixels
+// are right to 2e-5 (2.5 units of 80), and 8 times that is what rounding may do (proof.h); a
+// lattice of at most 16 times the image's size stays within: 8 units of its size. Beyond, the pass
+// refuses.
 //
 // A coordinate outside of (-1, W), NaN and infinities among them, becomes W, where nothing is
 // sampled. Class algebraic on finite values: ONNX Runtime 1.29's DeformConv multiplies what is
 // outside by 0, so that a NaN or Inf at the edge reaches the output from there, within its channel.
 // Refuses: another mode than linear, another padding than zeros; a
-// lattice as above, or too far a one; a model below opset 19 (convert_opset first); shapes that are not known.
+// lattice as above, or too far a one; a model below opset 19 (convert_opset first); shapes that are
+// not known.
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -70,8 +72,10 @@ std::string reach_reason(const GridSampleNode& site, const Lattice& y, const Lat
     if (last <= kFarLattice * size) return std::string();
     const auto far = static_cast<float>(last);
     return fmt::format(
-        "its output reaches to {} {}, {:.0f} times the image's {}: offsets that large are rounded by "
-        "up to {:.1e} pixels, which is more than rounding does to the coordinates (at most {} times "
+        "its output reaches to {} {}, {:.0f} times the image's {}: offsets that large are rounded "
+        "by "
+        "up to {:.1e} pixels, which is more than rounding does to the coordinates (at most {} "
+        "times "
         "is taken)",
         what, last, static_cast<double>(last) / static_cast<double>(size), size,
         (std::nextafter(far, 2 * far) - far) / 2, kFarLattice);

@@ -81,7 +81,8 @@ TEST(ReplaceGridSampleDeformConv, PaddingWhereItIsAllowed) {
   EXPECT_LE(largest_difference(made.own, made.out), kTolerance);
 }
 
-// An encoder's queries: 8,500 rows against 80 round the offsets by 5e-4 pixels, and the proof fails.
+// An encoder's queries: 8,500 rows against 80 round the offsets by 5e-4 pixels, and the proof
+// fails.
 TEST(ReplaceGridSampleDeformConv, ALatticeThatReachesFarIsRefused) {
   GridSampleCase c = sized(GridSampleCase(), 5, 7);
   c.out_height = 82;
