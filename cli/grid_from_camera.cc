@@ -65,10 +65,13 @@ RunCommand setup_grid_from_camera(CLI::App& app, const Globals& globals) {
   app.add_option("--storage", options->storage,
                  "What to write: float32, int16, blocks, affine, codebook")
       ->capture_default_str();
-  app.add_option("--budget", options->budget,
-                 "Bytes that affine and codebook may take, for each camera")
+  app.add_option(
+         "--budget", options->budget,
+         "Bytes that affine and codebook may take, for each camera; less than they can take "
+         "is an error")
       ->capture_default_str();
   app.add_option("-o,--out", options->out, "The .npz to write; .npy for float32");
+  app.add_flag("--force", options->force, "Replace an existing file");
   app.footer(
       "Example: tenonnx grid-from-camera calibration.json --image 704x256 --values 44x16 "
       "--x -50:50 --y 50:-50 -o grid.npz");

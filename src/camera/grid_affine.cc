@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/half.h"
 #include "camera/grid_storage_internal.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr double kMiddle = (kBlockSide - 1) / 2.0;
 constexpr int kMostBits = 15;
+constexpr double kLeastStep = 2e-4;  // half of it is an error that no sampling notices
+constexpr double kBetweenSteps = 1.002;
 
 // From the middle of the block.
 double column(const BlockPoint& p) {
@@ -93,59 +96,91 @@ std::uint32_t take(const std::uint8_t* bytes, std::size_t& at, int bits) {
 
 double centre(int bits) { return ((1 << bits) - 1) / 2.0; }
 
+// What the plane of a block and axis leaves over, of its points in order.
+struct Residuals {
+  std::vector<double> values;
+  double farthest = 0;  // from 0
+};
+
 struct Planes {
-  GridPixels exact;
-  std::vector<Block> blocks, live;
-  std::vector<std::array<Plane, 2>> planes;  // of the live ones
-  TensorMap arrays;                          // all but bits, residual and step
+  std::vector<std::array<Residuals, 2>> residuals;  // of the live blocks
+  TensorMap arrays;                                 // all but bits, residual and step
+  double farthest() const {
+    double most = 0;
+    for (const auto& axes : residuals) most = std::max({most, axes[0].farthest, axes[1].farthest});
+    return most;
+  }
 };
 
 Planes planes_of(const StaticSource& source) {
   Planes made;
-  made.exact = exact_pixels(source);
-  made.blocks = blocks_of(source, made.exact);
-  add_states(source, made.blocks, made.arrays);
+  const GridPixels exact = exact_pixels(source);
+  const std::vector<Block> blocks = blocks_of(source, exact);
+  add_states(source, blocks, made.arrays);
+  std::vector<std::array<Plane, 2>> planes;
   std::vector<std::array<double, 2>> bases;
   std::vector<std::uint16_t> slopes;
-  for (const Block& block : made.blocks) {
+  for (const Block& block : blocks) {
     if (block.empty()) continue;
-    made.live.push_back(block);
-    made.planes.push_back({fit(block, made.exact.x), fit(block, made.exact.y)});
-    bases.push_back({made.planes.back()[0].a, made.planes.back()[1].a});
-    for (const Plane& plane : made.planes.back())
+    planes.push_back({fit(block, exact.x), fit(block, exact.y)});
+    bases.push_back({planes.back()[0].a, planes.back()[1].a});
+    for (const Plane& plane : planes.back())
       for (const double slope : {plane.b, plane.c})
         slopes.push_back(float_to_float16(static_cast<float>(slope)));
   }
   const auto stored = add_bases(bases, made.arrays);
-  for (std::size_t i = 0; i < stored.size(); ++i)
-    for (std::size_t axis = 0; axis < 2; ++axis) made.planes[i][axis].a = stored[i][axis];
   made.arrays["slope"] = Tensor::from(DType::kFloat16, {std::ssize(bases), 4}, slopes);
+  for (const Block& block : blocks) {
+    if (block.empty()) continue;
+    const std::size_t live = made.residuals.size();
+    auto& axes = made.residuals.emplace_back();
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      planes[live][axis].a = stored[live][axis];
+      for (const BlockPoint& p : block) {
+        const double left = (axis == 0 ? exact.x : exact.y)[p.point] - planes[live][axis].at(p);
+        axes[axis].values.push_back(left);
+        axes[axis].farthest = std::max(axes[axis].farthest, std::abs(left));
+      }
+    }
+  }
   return made;
 }
 
-TensorMap with_residuals(const Planes& planes, double tolerance) {
+// 2^bits codes, a step apart and half a step around each, reach 2^bits * step / 2.
+int bits_for(double farthest, double step) {
+  int bits = 0;
+  while (bits < kMostBits && farthest > (1 << bits) * step / 2) ++bits;
+  return bits;
+}
+
+double code_of(double residual, double step, int bits) {
+  return std::clamp(std::nearbyint(residual / step + centre(bits)), 0.0,
+                    static_cast<double>((1 << bits) - 1));
+}
+
+float at_least(double value) {
+  const auto rounded = static_cast<float>(value);
+  return static_cast<double>(rounded) < value
+             ? std::nextafter(rounded, std::numeric_limits<float>::infinity())
+             : rounded;
+}
+
+// At a smaller step the widest code would not reach the farthest residual.
+float least_step(const Planes& planes) {
+  return at_least(std::max(kLeastStep, std::ldexp(planes.farthest(), 1 - kMostBits)));
+}
+
+TensorMap with_residuals(const Planes& planes, float step) {
   TensorMap arrays = planes.arrays;
-  const auto step = static_cast<float>(2 * tolerance);
   const auto wide = static_cast<double>(step);
   std::vector<std::uint8_t> sizes;
   Bits stream;
-  for (std::size_t i = 0; i < planes.live.size(); ++i) {
+  for (const auto& axes : planes.residuals) {
     int used[2] = {0, 0};
     for (std::size_t axis = 0; axis < 2; ++axis) {
-      const auto& exact = axis == 0 ? planes.exact.x : planes.exact.y;
-      const Plane& plane = planes.planes[i][axis];
-      double farthest = 0;
-      for (const BlockPoint& p : planes.live[i])
-        farthest = std::max(farthest, std::abs(exact[p.point] - plane.at(p)));
-      // 2^bits codes, a step apart and half a step around each, reach 2^bits * step / 2.
-      while (used[axis] < kMostBits && farthest > (1 << used[axis]) * wide / 2) ++used[axis];
-      for (const BlockPoint& p : planes.live[i]) {
-        const double code =
-            std::nearbyint((exact[p.point] - plane.at(p)) / wide + centre(used[axis]));
-        stream.put(static_cast<std::uint32_t>(
-                       std::clamp(code, 0.0, static_cast<double>((1 << used[axis]) - 1))),
-                   used[axis]);
-      }
+      used[axis] = bits_for(axes[axis].farthest, wide);
+      for (const double left : axes[axis].values)
+        stream.put(static_cast<std::uint32_t>(code_of(left, wide, used[axis])), used[axis]);
     }
     sizes.push_back(static_cast<std::uint8_t>(used[0] + 16 * used[1]));
   }
@@ -155,10 +190,41 @@ TensorMap with_residuals(const Planes& planes, double tolerance) {
   return arrays;
 }
 
-std::int64_t bytes_of(const TensorMap& arrays) {
-  std::size_t bytes = 0;
-  for (const auto& [name, array] : arrays) bytes += array.bytes();
-  return static_cast<std::int64_t>(bytes);
+// Of with_residuals(). It never rises with the step.
+std::int64_t bytes_at(const Planes& planes, float step) {
+  std::int64_t bytes = std::ssize(planes.residuals) + std::int64_t{sizeof step}, bits = 0;
+  for (const auto& [name, array] : planes.arrays) bytes += static_cast<std::int64_t>(array.bytes());
+  for (const auto& axes : planes.residuals)
+    for (const Residuals& axis : axes)
+      bits += std::ssize(axis.values) * bits_for(axis.farthest, static_cast<double>(step));
+  return bytes + (bits + 7) / 8;
+}
+
+// Stops where it has found `enough`. The widest first: their errors fill the half step.
+double largest_error(const std::vector<const Residuals*>& widest_first, float step, double enough) {
+  const auto wide = static_cast<double>(step);
+  double most = 0;
+  for (const Residuals* axis : widest_first) {
+    const int bits = bits_for(axis->farthest, wide);
+    for (const double left : axis->values) {
+      most = std::max(most, std::abs(left - (code_of(left, wide, bits) - centre(bits)) * wide));
+      if (most >= enough) return most;
+    }
+  }
+  return most;
+}
+
+// From the least, at which nothing is clipped, to one that needs no residual: the same whatever the
+// budget, so that a larger one only adds steps to choose from.
+std::vector<float> steps_of(const Planes& planes) {
+  const float least = least_step(planes);
+  const float most = std::max(least, at_least(2 * planes.farthest()));
+  std::vector<float> steps;
+  for (auto step = static_cast<double>(least); step < static_cast<double>(most);
+       step *= kBetweenSteps)
+    steps.push_back(static_cast<float>(step));
+  steps.push_back(most);
+  return steps;
 }
 
 StoredGrid stored(const StaticSource& source, TensorMap arrays) {
@@ -198,27 +264,29 @@ GridPixels unpack_affine(const StaticSource& source, const TensorMap& arrays) {
 }
 
 StoredGrid store_affine(const StaticSource& source, double tolerance) {
-  return stored(source, with_residuals(planes_of(source), tolerance));
+  const Planes planes = planes_of(source);
+  const float step = std::max(static_cast<float>(2 * tolerance), least_step(planes));
+  return stored(source, with_residuals(planes, step));
 }
 
 StoredGrid store_affine_within(const StaticSource& source, std::int64_t bytes) {
   const Planes planes = planes_of(source);
-  double low = 1e-4, high = 64;
-  TensorMap best = with_residuals(planes, low);
-  if (bytes_of(best) <= bytes) return stored(source, std::move(best));
-  best = with_residuals(planes, high);
-  // Fewer bytes with a larger tolerance; to 1 % of it.
-  while (high / low > 1.01 && bytes_of(best) <= bytes) {
-    const double middle = std::sqrt(low * high);
-    TensorMap tried = with_residuals(planes, middle);
-    if (bytes_of(tried) <= bytes) {
-      high = middle;
-      best = std::move(tried);
-    } else {
-      low = middle;
+  const std::vector<float> steps = steps_of(planes);
+  auto best = std::partition_point(steps.begin(), steps.end() - 1,
+                                   [&](float step) { return bytes_at(planes, step) > bytes; });
+  std::vector<const Residuals*> widest_first;
+  for (const auto& axes : planes.residuals)
+    for (const Residuals& axis : axes) widest_first.push_back(&axis);
+  std::sort(widest_first.begin(), widest_first.end(),
+            [](const auto* a, const auto* b) { return a->farthest > b->farthest; });
+  // Errors are at most half of the step, and by chance less at a larger one.
+  double least = std::numeric_limits<double>::infinity();
+  for (auto tried = best; tried != steps.end(); ++tried)
+    if (const double error = largest_error(widest_first, *tried, least); error < least) {
+      least = error;
+      best = tried;
     }
-  }
-  return stored(source, std::move(best));
+  return stored(source, with_residuals(planes, *best));
 }
 
 }  // namespace tenonnx

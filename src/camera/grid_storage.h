@@ -63,14 +63,18 @@ GridPixels exact_pixels(const StaticSource& source);
 StoredGrid store_float32(const StaticSource& source);
 StoredGrid store_int16(const StaticSource& source);
 StoredGrid store_blocks(const StaticSource& source);
-// No coordinate moves by more than `tolerance` pixels (where 15 bits reach that far).
+// No coordinate moves by more than `tolerance` pixels, or 1e-4, or what 15 bits make of the point
+// that is farthest from its block's plane (2^-15 of its distance), whichever is most. No residual
+// is clipped.
 StoredGrid store_affine(const StaticSource& source, double tolerance);
-// The smallest tolerance, from 1e-4 pixel, whose arrays fit into `bytes`; where none does, the
-// smallest arrays (tolerance 64).
+// Of all steps (0.2 % apart) whose arrays fit into `bytes`, the one with the smallest largest
+// error, which never rises with the bytes; where none fits, the smallest arrays that there are: no
+// residuals. No residual is clipped.
 StoredGrid store_affine_within(const StaticSource& source, std::int64_t bytes);
 // `patterns` of 1 to 256; fewer where there are fewer blocks.
 StoredGrid store_codebook(const StaticSource& source, std::int64_t patterns);
-// As many patterns as fit into `bytes`; at least one.
+// As many patterns as fit into `bytes`; at least one. Patterns are the means of what they stand
+// for: a further one lowers the mean error, and may raise the largest.
 StoredGrid store_codebook_within(const StaticSource& source, std::int64_t bytes);
 
 // What the arrays alone say; `source` gives sizes, not coordinates.

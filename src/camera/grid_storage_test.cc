@@ -149,6 +149,52 @@ TEST_F(ArticleGrid, BothSmallFormsFitInto18KiB) {
   }
 }
 
+// Unclipped errors are at most half of the step; 1e-9 pixel is the rounding of float64.
+void expect_unclipped(const StoredGrid& stored) {
+  const auto step = static_cast<double>(stored.arrays.at("step").data<float>()[0]);
+  EXPECT_LE(stored.max_pixels, step / 2 + 1e-9);
+}
+
+// From the least bytes that there are to more than any step needs.
+void expect_errors_fall_with_the_budget(const StaticSource& source) {
+  double last = std::numeric_limits<double>::infinity();
+  const std::int64_t least = store_affine_within(source, 1).bytes;
+  for (double budget = static_cast<double>(least); budget < 40.0 * static_cast<double>(least);
+       budget *= 1.15) {
+    SCOPED_TRACE(fmt::format("budget {:.0f}", budget));
+    const StoredGrid stored = store_affine_within(source, static_cast<std::int64_t>(budget));
+    EXPECT_LE(stored.bytes, static_cast<std::int64_t>(budget));
+    EXPECT_LE(stored.max_pixels, last + 1e-9);
+    expect_unclipped(stored);
+    last = stored.max_pixels;
+  }
+}
+
+TEST(GridStorage, MoreBytesAreNoLargerErrorOfAffine) {
+  std::mt19937 random(9);
+  for (int k = 0; k < 20; ++k) {
+    SCOPED_TRACE(fmt::format("case {}", k));
+    std::vector<float> grid;
+    expect_errors_fall_with_the_budget(random_source(random, grid));
+  }
+}
+
+// A level camera that sees the ground from 2 m on: the blocks next to it are up to 12 pixels off
+// their planes, which 15 bits reach from a step of 0.0007 on.
+TEST(GridStorage, MoreBytesAreNoLargerErrorBeforeTheCamera) {
+  const Camera camera = {
+      {500, 0, 320, 0, 500, 180, 0, 0, 1}, {0, -1, 0, 0, 0, -1, 1, 0, 0}, {0, 1.5, 0}};
+  for (const std::int64_t cells : {50, 80, 100}) {
+    SCOPED_TRACE(fmt::format("{0} x {0} cells", cells));
+    const auto made = ground_grid({camera}, {2, 42, 20, -20, 0, cells, cells}, {640, 360}, false);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const StaticSource source = {made->grid.data<float>(), 1, 23, 40, cells, cells};
+    expect_errors_fall_with_the_budget(source);
+    EXPECT_LT(store_affine_within(source, 1 << 20).max_pixels, 0.001);
+    expect_unclipped(store_affine(source, 1e-6));
+  }
+}
+
 TEST_F(ArticleGrid, ABudgetThatNothingFitsGivesTheSmallest) {
   const StoredGrid affine = store_affine_within(source_, 10);
   EXPECT_GT(affine.bytes, 10);

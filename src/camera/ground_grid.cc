@@ -2,7 +2,9 @@
 // Copyright The tenonnx authors
 #include "camera/ground_grid.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -11,6 +13,29 @@ namespace {
 
 // Beyond it a coordinate is marked: far outside of every image, and float16 still holds it.
 constexpr double kFarthest = 1e4;
+
+// Metres. A camera on a mountain sees 300 km of the ground; calibrations in millimetres pass, too.
+constexpr double kFarthestCell = 1e6;
+constexpr double kSmallestCell = 1e-6;
+
+Status check_limits(std::string_view name, double from, double to, std::int64_t cells) {
+  if (!std::isfinite(from) || !std::isfinite(to) || from == to)
+    return InvalidArgument(
+        "the area reaches from {} = {} to {} m: two different numbers are "
+        "needed",
+        name, from, to);
+  if (std::max(std::abs(from), std::abs(to)) > kFarthestCell)
+    return InvalidArgument(
+        "the area reaches from {} = {:g} to {:g} m: at most {:g} m from the vehicle's origin are "
+        "possible. --x, --y and --height are metres",
+        name, from, to, kFarthestCell);
+  if (const double size = std::abs(to - from) / static_cast<double>(cells); size < kSmallestCell)
+    return InvalidArgument(
+        "the area reaches from {} = {} to {} m in {} cells of {:g} m: at least {:g} m are "
+        "possible. --x, --y and --height are metres",
+        name, from, to, cells, size, kSmallestCell);
+  return {};
+}
 
 }  // namespace
 
@@ -23,15 +48,12 @@ Result<GroundGrid> ground_grid(const std::vector<Camera>& cameras, const GroundA
   if (image.width < 1 || image.height < 1)
     return InvalidArgument("the image is {} x {} pixels, at least 1 x 1 is needed", image.width,
                            image.height);
-  for (const auto& [name, low, high] :
-       {std::tuple{"x", area.x_min, area.x_max}, {"y", area.y_min, area.y_max}})
-    if (!std::isfinite(low) || !std::isfinite(high) || low == high)
-      return InvalidArgument(
-          "the area reaches from {} = {} to {} m: two different numbers are "
-          "needed",
-          name, low, high);
-  if (!std::isfinite(area.height))
-    return InvalidArgument("the height of the plane is {} m: a number is needed", area.height);
+  TENONNX_RETURN_IF_ERROR(check_limits("x", area.x_min, area.x_max, area.columns));
+  TENONNX_RETURN_IF_ERROR(check_limits("y", area.y_min, area.y_max, area.rows));
+  if (!std::isfinite(area.height) || std::abs(area.height) > kFarthestCell)
+    return InvalidArgument(
+        "the height of the plane is {:g} m: a number from {:g} to {:g} is needed", area.height,
+        -kFarthestCell, kFarthestCell);
   if (cameras.empty()) return InvalidArgument("there is no camera");
   GroundGrid made;
   made.grid = Tensor(DType::kFloat32,

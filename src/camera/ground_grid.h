@@ -53,7 +53,8 @@ struct GroundGrid {
 // any size of the values from 2 x 2, with align_corners too.
 inline constexpr float kOutsideMark = -8;
 
-// InvalidArgument: sizes below 1, an area without extent or with limits that are not finite.
+// InvalidArgument: sizes below 1, an area without extent, limits that are not finite or beyond 1e6
+// m, cells smaller than 1e-6 m.
 Result<GroundGrid> ground_grid(const std::vector<Camera>& cameras, const GroundArea& area,
                                const ImageSize& image, bool pixel_centres);
 

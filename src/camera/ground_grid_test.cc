@@ -71,6 +71,18 @@ TEST(GroundGrid, RefusesAnAreaWithoutExtent) {
       HasSubstr("image is 0 x 256"));
 }
 
+TEST(GroundGrid, RefusesCellsWhoseNumbersMakeNoSense) {
+  const auto error = [](const GroundArea& area) {
+    return ground_grid({forward_camera()}, area, {704, 256}, false).status().message();
+  };
+  EXPECT_THAT(error({1e300, 1e301, -2, 2, 0, 1, 3}),
+              HasSubstr("x = 1e+300 to 1e+301 m: at most 1e+06 m from the vehicle's origin"));
+  EXPECT_THAT(error({0, 3, -2, -2e6, 0, 1, 3}), HasSubstr("y = -2 to -2e+06 m"));
+  EXPECT_THAT(error({4, 4.0000001, -2, 2, 0, 1, 10}), HasSubstr("in 10 cells of 1e-08 m"));
+  EXPECT_THAT(error({0, 3, -2, 2, -1e7, 1, 3}), HasSubstr("height of the plane is -1e+07 m"));
+  EXPECT_EQ(error({1, 1e6, -1e6, 1e6, 0, 10, 10}), "");
+}
+
 TEST(GroundGrid, AMarkSamplesNothingAtAnySize) {
   const float grid[] = {kOutsideMark, kOutsideMark};
   for (const bool align : {false, true})

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/npy.h"
 #include "base/status.h"
@@ -12,7 +13,30 @@
 namespace tenonnx {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kStorages[] = {"float32", "int16", "blocks", "affine", "codebook"};
+
+Status check_out(const GridFromCameraOptions& options) {
+  std::error_code error;
+  const fs::path& out = options.out;
+  const std::string extension = out.extension().string();
+  if (extension != ".npz" && !(extension == ".npy" && options.storage == "float32"))
+    return InvalidArgument("'{}' has to end in .npz{}: storage '{}' has {}", out.string(),
+                           options.storage == "float32" ? " or .npy" : "", options.storage,
+                           options.storage == "float32" ? "one array" : "several arrays");
+  if (fs::equivalent(options.calibration, out, error))
+    return InvalidArgument("the output '{}' is the calibration itself: name another file",
+                           out.string());
+  if (fs::is_directory(out, error))
+    return InvalidArgument("the output '{}' is a directory: name a file in it", out.string());
+  if (fs::exists(out, error) && !fs::is_regular_file(out, error))
+    return InvalidArgument("the output '{}' is no regular file: it would be replaced by one",
+                           out.string());
+  if (fs::exists(out, error) && !options.force)
+    return FailedPrecondition("'{}' exists: --force replaces it", out.string());
+  return {};
+}
 
 Status check(const GridFromCameraOptions& options) {
   if (std::find(std::begin(kStorages), std::end(kStorages), options.storage) == std::end(kStorages))
@@ -25,20 +49,30 @@ Status check(const GridFromCameraOptions& options) {
                            v.height, kMost);
   if (options.budget < 1)
     return InvalidArgument("the budget is {} bytes, at least 1 is needed", options.budget);
-  const std::string extension = options.out.extension().string();
-  if (!options.out.empty() && extension != ".npz" &&
-      !(extension == ".npy" && options.storage == "float32"))
-    return InvalidArgument("'{}' has to end in .npz{}: storage '{}' has {}", options.out.string(),
-                           options.storage == "float32" ? " or .npy" : "", options.storage,
-                           options.storage == "float32" ? "one array" : "several arrays");
-  return {};
+  return options.out.empty() ? Status() : check_out(options);
+}
+
+bool has_budget(std::string_view storage) { return storage == "affine" || storage == "codebook"; }
+
+// Of all cameras; a budget that no grid fills stays one.
+std::int64_t whole_budget(std::int64_t budget, std::int64_t cameras) {
+  return std::min(budget, std::numeric_limits<std::int64_t>::max() / cameras) * cameras;
+}
+
+Status beyond_budget(const StoredGrid& stored, const GridFromCameraReport& report) {
+  const std::int64_t each = (stored.bytes + report.cameras - 1) / report.cameras;
+  return InvalidArgument(
+      "storage '{}' takes at least {} bytes{} for {} rows x {} columns, and the budget is {}: give "
+      "--budget {} or more, fewer cells (--cells), or another --storage",
+      stored.storage, each, report.cameras == 1 ? "" : " a camera", report.rows, report.columns,
+      report.budget, each);
 }
 
 StoredGrid store(std::string_view storage, const StaticSource& source, std::int64_t budget) {
   if (storage == "float32") return store_float32(source);
   if (storage == "int16") return store_int16(source);
   if (storage == "blocks") return store_blocks(source);
-  budget *= source.images;
+  budget = whole_budget(budget, source.images);
   return storage == "affine" ? store_affine_within(source, budget)
                              : store_codebook_within(source, budget);
 }
@@ -71,6 +105,7 @@ Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& optio
   report.inside = made.inside;
   report.storage = options.storage;
   report.out = options.out;
+  report.budget = options.budget;
   const StaticSource source = {made.grid.data<float>(),
                                report.cameras,
                                options.values.height,
@@ -94,6 +129,10 @@ Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& optio
   report.blind = blind_cameras(pixels, report.cameras);
   for (const std::string_view storage : kStorages) {
     StoredGrid stored = store(storage, source, options.budget);
+    if (has_budget(storage) && stored.bytes > whole_budget(options.budget, report.cameras)) {
+      if (storage == options.storage) return beyond_budget(stored, report);
+      report.over_budget.emplace_back(storage);
+    }
     if (storage == options.storage && !options.out.empty())
       TENONNX_RETURN_IF_ERROR(options.out.extension() == ".npy"
                                   ? write_npy(options.out, stored.arrays.at("grid"))
@@ -106,12 +145,17 @@ Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& optio
 
 Json to_json(const GridFromCameraReport& report) {
   Json storages = Json::array();
-  for (const StoredGrid& s : report.storages)
+  const auto& over = report.over_budget;
+  for (const StoredGrid& s : report.storages) {
     storages.push_back({{"storage", s.storage},
                         {"bytes", s.bytes},
                         {"max_pixels", s.max_pixels},
                         {"rms_pixels", s.rms_pixels},
                         {"changed_points", s.changed}});
+    if (has_budget(s.storage))
+      storages.back()["within_budget"] =
+          std::find(over.begin(), over.end(), s.storage) == over.end();
+  }
   Json json = {{"schema_version", 1},
                {"cameras", report.cameras},
                {"rows", report.rows},
@@ -144,6 +188,10 @@ std::string describe(const GridFromCameraReport& report) {
   for (const StoredGrid& s : report.storages)
     text += fmt::format("  {:<9} {:>9} {:>8.1f} {:>12.2g} {:>12.2g} {:>16}\n", s.storage, s.bytes,
                         static_cast<double>(s.bytes) / 1024, s.max_pixels, s.rms_pixels, s.changed);
+  if (!report.over_budget.empty())
+    text +=
+        fmt::format("\nwarning: more than --budget {}{}: {} (the least bytes)\n", report.budget,
+                    report.cameras == 1 ? "" : " a camera", fmt::join(report.over_budget, ", "));
   if (!report.out.empty())
     text += fmt::format("\nwritten: '{}' ({})\n", report.out.string(), report.storage);
   return text;

@@ -27,6 +27,7 @@ struct GridFromCameraOptions {
   std::string storage = "float32";
   std::int64_t budget = 18 * 1024;  // bytes a camera for affine and codebook
   std::filesystem::path out;        // .npz; float32 also .npy. Empty: nothing is written
+  bool force = false;               // replace the file that stands there
 };
 
 struct GridFromCameraReport {
@@ -36,11 +37,14 @@ struct GridFromCameraReport {
   std::vector<std::int64_t> blind;                  // cameras of which no point does, from 0
   std::string storage;                              // that was written
   std::filesystem::path out;
-  std::vector<StoredGrid> storages;  // without their arrays
+  std::vector<StoredGrid> storages;      // without their arrays
+  std::int64_t budget = 0;               // bytes a camera
+  std::vector<std::string> over_budget;  // storages whose least bytes are more than that
 };
 
-// Before anything is computed, InvalidArgument for options that cannot be right; before anything is
-// written, for a grid that samples nothing.
+// Before anything is computed, InvalidArgument for options that cannot be right and
+// FailedPrecondition where `out` exists (without force); before anything is written,
+// InvalidArgument for a grid that samples nothing or a storage that the budget does not hold.
 Result<GridFromCameraReport> grid_from_camera(const GridFromCameraOptions& options);
 
 Json to_json(const GridFromCameraReport& report);

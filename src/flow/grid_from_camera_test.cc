@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 
 #include "base/npy.h"
+#include "base/status.h"
 #include "base/temporary_directory.h"
 
 namespace tenonnx {
@@ -33,6 +35,7 @@ class GridFromCamera : public testing::Test {
 };
 
 TEST_F(GridFromCamera, ReportsEveryStorageAndWritesOne) {
+  options_.force = true;
   for (const char* storage : {"float32", "int16", "blocks", "affine", "codebook"}) {
     options_.storage = storage;
     const auto report = grid_from_camera(options_);
@@ -68,6 +71,54 @@ TEST_F(GridFromCamera, TheBudgetIsEachCameras) {
       EXPECT_GT(s.bytes, 700);
     }
   }
+}
+
+TEST_F(GridFromCamera, ABudgetThatIsTooSmallIsAnErrorOfItsStorage) {
+  for (const char* storage : {"affine", "codebook"}) {
+    SCOPED_TRACE(storage);
+    options_.storage = storage;
+    options_.budget = 1;
+    const std::string message = error();
+    EXPECT_THAT(message, HasSubstr(fmt::format("storage '{}' takes at least ", storage)));
+    EXPECT_THAT(message,
+                HasSubstr("for 30 rows x 50 columns, and the budget is 1: give --budget "));
+    EXPECT_FALSE(std::filesystem::exists(options_.out));
+    // What it says is the least.
+    options_.budget = std::stoll(message.substr(message.find("least ") + 6));
+    options_.out.clear();
+    EXPECT_EQ(error(), "");
+    --options_.budget;
+    EXPECT_EQ(error(), message.substr(0, message.find("is 1:")) +
+                           fmt::format("is {}:", options_.budget) +
+                           message.substr(message.find("is 1:") + 5));
+    options_.out = directory_.path() / "grid.npz";
+  }
+  // Another storage is written; the table says which do not fit.
+  options_.storage = "int16";
+  const auto report = grid_from_camera(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_TRUE(std::filesystem::exists(options_.out));
+  EXPECT_THAT(report->over_budget, testing::Contains("codebook"));
+  EXPECT_THAT(describe(*report), HasSubstr("codebook (the least bytes)"));
+  EXPECT_FALSE(to_json(*report)["storages"][4]["within_budget"].get<bool>());
+  EXPECT_FALSE(to_json(*report)["storages"][1].contains("within_budget"));
+  options_.budget = std::numeric_limits<std::int64_t>::max();
+  options_.force = true;
+  EXPECT_EQ(error(), "");
+}
+
+TEST_F(GridFromCamera, AFileIsReplacedWithForceOnly) {
+  std::ofstream(options_.out) << "no grid";
+  EXPECT_EQ(error(), fmt::format("'{}' exists: --force replaces it", options_.out.string()));
+  EXPECT_FALSE(read_npz(options_.out).ok());
+  options_.force = true;
+  EXPECT_EQ(error(), "");
+  EXPECT_TRUE(read_npz(options_.out).ok());
+  options_.calibration = options_.out;
+  EXPECT_THAT(error(), HasSubstr("is the calibration itself"));
+  options_.out = directory_.path() / "folder.npz";
+  std::filesystem::create_directory(options_.out);
+  EXPECT_THAT(error(), HasSubstr("is a directory: name a file in it"));
 }
 
 TEST_F(GridFromCamera, AGridThatSamplesNothingIsRefused) {

@@ -2,6 +2,8 @@
 // Copyright The tenonnx authors
 #include "flow/inputs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -25,6 +27,22 @@ void fill(Tensor& tensor, std::mt19937_64& engine, double low, double high) {
   T* data = tensor.mutable_data<T>();
   for (std::int64_t i = 0; i < tensor.size(); ++i)
     data[i] = static_cast<T>(low + (high - low) * next_unit(engine));
+}
+
+// What is larger than the machine ends in an allocation that fails, which tells nobody which shape.
+Status check_memory(const std::vector<TensorInfo>& inputs) {
+  const double there =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  for (const TensorInfo& info : inputs) {
+    double bytes = static_cast<double>(size_of(info.dtype));
+    for (const std::int64_t size : info.shape) bytes *= static_cast<double>(size);
+    if (bytes > there)
+      return InvalidArgument(
+          "input '{}' has the shape {}: its values alone take {:.4g} GiB, and this machine has "
+          "{:.4g} GiB; make a model of a smaller shape, or run this on a larger machine",
+          info.name, to_string(info.shape), bytes / 0x1p30, there / 0x1p30);
+  }
+  return {};
 }
 
 }  // namespace
@@ -59,6 +77,7 @@ Result<InputSource> InputSource::random(const std::vector<TensorInfo>& inputs, C
           "input '{}' has the shape {}: random values need a fixed one; give --input-shape {}=..., "
           "or --images",
           info.name, to_string(info.shape), info.name);
+  TENONNX_RETURN_IF_ERROR(check_memory(inputs));
   InputSource source(std::move(contract));
   source.random_ = true;
   source.infos_ = inputs;

@@ -70,6 +70,15 @@ TEST(RandomInputs, NeedAFixedShape) {
   EXPECT_THAT(source.status().message(), HasSubstr("--input-shape images="));
 }
 
+TEST(RandomInputs, OfAShapeLargerThanTheMachineAreRefused) {
+  const auto source = InputSource::random(
+      {TensorInfo{"images", DType::kFloat32, {1, 3, 1 << 30, 1 << 30}, true}}, Contract(), 1, 1);
+  ASSERT_FALSE(source.ok());
+  EXPECT_THAT(source.status().message(),
+              HasSubstr("input 'images' has the shape [1,3,1073741824,1073741824]: its values "
+                        "alone take 1.288e+10 GiB, and this machine has"));
+}
+
 TEST(Images, ComeByNameAndUpToTheLimit) {
   TemporaryDirectory temporary;
   EXPECT_THAT(InputSource::from_images(temporary.path() / "no", contract_of({1, 3, 8, 8}))

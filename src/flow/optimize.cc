@@ -20,8 +20,10 @@
 #include "flow/staged_files.h"
 #include "model/default_inputs.h"
 #include "model/graph.h"
+#include "model/grid_sample_modes.h"
 #include "model/model.h"
 #include "ort/executor.h"
+#include "passes/region_sessions.h"
 
 namespace tenonnx {
 namespace fs = std::filesystem;
@@ -38,6 +40,8 @@ fs::path beside(const fs::path& out, const char* end) {
   if (stem.extension() == ".onnx") stem.replace_extension();
   return stem.string() + end;
 }
+
+fs::path failures_of(const fs::path& out) { return out.string() + ".failed"; }
 
 fs::path names_file(const fs::path& out) { return beside(out, ".passes.json"); }
 
@@ -126,22 +130,75 @@ std::map<std::string, double> recomputed(const FixedPointResult& passes) {
   return all;
 }
 
-// A pass that was asked for by name and declined everywhere: the caller does not have what he
-// wants.
-void note_declined(const OptimizeOptions& options, OptimizeResult& result) {
+// "NODE: REASON (7 more)", and what makes an unknown shape known.
+std::string first_reason(const OptimizeOptions& options, const PassRun& run, const Model& model) {
+  const Refusal& first = run.skipped.front();
+  std::string why = fmt::format("{}: {}", first.node, first.reason);
+  if (run.skipped.size() > 1) why += fmt::format(" ({} more)", run.skipped.size() - 1);
+  const auto says = [&](const char* words) {
+    return first.reason.find(words) != std::string::npos;
+  };
+  if (!says("must be known") && !says("not known") && !says("is known")) return why;
+  std::vector<std::string> advice;
+  for (const TensorInfo& input : model.inputs())
+    if (!input.has_rank || element_count(input.shape) < 0) {
+      advice.push_back(fmt::format("give --input-shape {}=SHAPE", input.name));
+      break;
+    }
+  const auto& passes = options.passes;
+  if (std::find(passes.begin(), passes.end(), "fold_constants") == passes.end())
+    advice.push_back(
+        fmt::format("run fold_constants first: --pass fold_constants,{}", run.pass->name));
+  return advice.empty() ? why : fmt::format("{}; {}", why, fmt::join(advice, ", and "));
+}
+
+// A pass that was asked for by name and declined everywhere, or in some places: the caller does not
+// have what he wants.
+void note_declined(const OptimizeOptions& options, const Model& model, OptimizeResult& result) {
   if (options.passes.empty()) return;
   for (const PassRun& run : result.passes.passes) {
-    if (run.applied > 0 || run.undone) continue;
+    if (run.undone) continue;
     if (run.skipped.empty()) {
-      result.notes.push_back(fmt::format("{} found nothing to change", run.pass->name));
+      if (run.applied == 0)
+        result.notes.push_back(fmt::format("{} found nothing to change", run.pass->name));
       continue;
     }
-    const Refusal& first = run.skipped.front();
-    std::string why =
-        fmt::format("{} changed nothing. {}: {}", run.pass->name, first.node, first.reason);
-    if (run.skipped.size() > 1) why += fmt::format(" ({} more)", run.skipped.size() - 1);
-    result.declined.push_back(std::move(why));
+    const std::string why = first_reason(options, run, model);
+    if (run.applied == 0)
+      result.declined.push_back(fmt::format("{} changed nothing. {}", run.pass->name, why));
+    else if (run.pass->stage == PassStage::kRewrite)
+      result.left.push_back(
+          fmt::format("{} left {} of {}: first {}", run.pass->name, run.skipped.size(),
+                      counted(run.sites.size() + run.skipped.size(), "site"), why));
   }
+}
+
+// Of an earlier run whose output this one has replaced.
+void remove_minimal_cases(const OptimizeOptions& options, const OptimizeResult& result) {
+  if (result.proof == ProofLevel::kNone || result.verdict == Verdict::kFail ||
+      result.passes.any_undone())
+    return;
+  const fs::path cases = failures_of(options.out);
+  std::error_code error;
+  if (fs::is_directory(fs::symlink_status(cases, error)) && holds_only_minimal_cases(cases).ok())
+    fs::remove_all(cases, error);
+}
+
+// What a model computes that does not load was not measured.
+void note_misspelled(const OptimizeOptions& options, const std::string& what,
+                     OptimizeResult& result) {
+  constexpr const char* kMends = "normalize_grid_sample";
+  const bool mends =
+      std::find(options.passes.begin(), options.passes.end(), kMends) != options.passes.end();
+  result.whole.checks.push_back(inconclusive_check(
+      "whole graph: as it was",
+      fmt::format(
+          "the model does not load in ONNX Runtime: {}; the other checks are against the "
+          "model with that spelling mended and nothing else{}",
+          what,
+          mends ? std::string()
+                : fmt::format("; name {} first, and the passes behind it are proved", kMends))));
+  result.whole.verdict = combine(result.whole.verdict, Verdict::kInconclusive);
 }
 
 void judge(OptimizeResult& result) {
@@ -271,7 +328,6 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   ProofData regions;
   const auto executor = make_proof_executor();
   std::optional<Model> source;
-  std::optional<WholeBefore> started;  // after what it reads
   std::optional<PassProver> prover;
   if (options.proof != ProofLevel::kNone) {
     TENONNX_ASSIGN_OR_RETURN(data, make_data(options, model));
@@ -283,14 +339,19 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   // What is not written need not be copied from step to step either: the dynamo exporter leaves a
   // stack trace at every node.
   if (!options.keep_metadata) strip_metadata(model.mutable_proto());
-  if (options.proof != ProofLevel::kNone) source = model.clone();
+  std::string misspelled;  // why the model cannot run as it is
+  if (options.proof != ProofLevel::kNone) {
+    source = model.clone();
+    if (const auto found = misspelled_mode(*source); found && spell_modes(*source) > 0)
+      misspelled = found->what;
+  }
   const Contract* contract = data.contract ? &*data.contract : nullptr;
   if (options.proof == ProofLevel::kRegions) {
     regions = region_data(*data.inputs);
     ProofOptions proof;
     proof.seed = options.seed;
     proof.threads = options.load.intra_op_threads;
-    proof.failures = options.out.string() + ".failed";
+    proof.failures = failures_of(options.out);
     prover.emplace(*executor, regions, std::move(proof));
     request.prove = [&](const PassInfo& pass, const Model& before, const Model& after,
                         const PassOutcome& outcome) {
@@ -303,8 +364,6 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
       return std::move(whole.checks);
     };
   }
-  // Proofs of regions need both cores, and this one's memory.
-  if (options.proof == ProofLevel::kWhole) started.emplace(*source, *data.inputs, options.load);
   TENONNX_ASSIGN_OR_RETURN(result.passes, run_to_fixed_point(model, request));
   result.after.nodes = count_nodes(model);
   // While the check runs: it reads the model too, and what it refuses is not published.
@@ -315,9 +374,10 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     TENONNX_ASSIGN_OR_RETURN(
         result.whole,
         check_whole(*source, model, least_exact(result.passes), *data.inputs, contract,
-                    options.load, started ? &*started : nullptr, recomputed(result.passes)));
+                    options.load, result.passes.names.renamed, recomputed(result.passes)));
   }
-  note_declined(options, result);
+  if (!misspelled.empty()) note_misspelled(options, misspelled, result);
+  note_declined(options, model, result);
   judge(result);
   result.versions.insert(result.versions.begin(), {"tenonnx", std::string(version())});
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -325,6 +385,7 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   if (options.proof != ProofLevel::kNone && result.whole.verdict == Verdict::kFail) return result;
   TENONNX_ASSIGN_OR_RETURN(SavedModel saved, saving.get());
   TENONNX_RETURN_IF_ERROR(publish(options, std::move(saved), staging, result));
+  remove_minimal_cases(options, result);
   return result;
 }
 

@@ -67,6 +67,9 @@ struct OptimizeResult {
   Verdict verdict = Verdict::kInconclusive;
   // rewrite: passes that were named and declined everywhere, each with its first reason.
   std::vector<std::string> declined;
+  // rewrite: passes of stage rewrite that were named, changed some sites and declined others, each
+  // with the first reason. The verdict is of what was changed.
+  std::vector<std::string> left;
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> versions;
   double seconds = 0;  // of everything but writing
@@ -74,7 +77,8 @@ struct OptimizeResult {
 
 // Writes `out` and "<out without .onnx>.passes.json" beside it, both or none, and the model's
 // contract as "<out without .onnx>.contract.json" where none stands there, its cut by the new
-// names; minimal cases of failed proofs to "<out>.failed/". A pass that fails its proof is undone,
+// names; minimal cases of failed proofs to "<out>.failed/", which a later run of the same output
+// without a failure removes, where it holds nothing else. A pass that fails its proof is undone,
 // the others go on. Errors: NotFound (no such pass, model, folder), InvalidArgument (an option of
 // no pass; only or skip name a pass that optimize does not run; out is the model),
 // FailedPrecondition (out exists, without force), Io.

@@ -138,6 +138,155 @@ TEST_F(Optimize, TheTextCountsTheSitesAndSaysWhyOneWasLeft) {
   EXPECT_EQ(to_json(*result)["passes"][0]["total"], "2 layers x 1 level = 2 GridSample");
 }
 
+// Two sites, of which the pass takes one.
+constexpr const char* kLinearAndCubic = R"(<ir_version: 8, opset_import: ["" : 17]>
+  g (float[1,2,4,5] v, float[1,3,4,2] p) => (float[1,2,3,4] y, float[1,2,3,4] z) {
+    y = GridSample (v, p)  z = GridSample <mode = "bicubic"> (v, p) })";
+
+TEST_F(Optimize, ANamedPassThatLeavesSomeSitesSaysSoInTheHead) {
+  OptimizeOptions o = options(write("two.onnx", kLinearAndCubic));
+  o.only.clear();
+  o.passes = {"replace_grid_sample_gather"};
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kPass);  // of what was changed
+  EXPECT_TRUE(result->declined.empty());
+  const std::string text = describe(*result);
+  const std::size_t at = text.find("  LEFT: replace_grid_sample_gather left 1 of 2 sites: first ");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_LT(at, text.find("inputs:"));
+  EXPECT_THAT(text.substr(at), HasSubstr("its mode is cubic"));
+  const Json json = to_json(*result);
+  ASSERT_EQ(json["left"].size(), 1u);
+  EXPECT_EQ(json["left"][0], result->left[0]);
+  EXPECT_EQ((*read_json_file(dir() / "out.passes.json"))["left"], json["left"]);
+}
+
+// Of optimize's own passes, and of fold_constants, that is how they are.
+TEST_F(Optimize, WhatOtherPassesLeaveIsNoLineInTheHead) {
+  OptimizeOptions o = options(write("large.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y, float[100] z) <int64[1] n = {100}, float[4] c = {1, 2, 3, 4}> {
+      d = Neg (c)  y = Add (x, d)  z = ConstantOfShape (n) })"));
+  o.only.clear();
+  o.passes = {"fold_constants"};
+  o.options = {{"fold_constants.max_bytes", "64"}};
+  const auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_GT(result->passes.passes[0].applied, 0);
+  EXPECT_FALSE(result->passes.passes[0].skipped.empty());
+  EXPECT_TRUE(result->left.empty());
+  EXPECT_THAT(describe(*result), testing::Not(HasSubstr("LEFT")));
+}
+
+TEST_F(Optimize, AShapeThatIsNotKnownComesWithWhatMakesItKnown) {
+  OptimizeOptions o = options(write("dynamic.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,2,4,5] v, float[N,3,4,2] p) => (float[N,2,3,4] y) { y = GridSample (v, p) })"));
+  o.only.clear();
+  o.passes = {"tile_grid_sample"};
+  o.options = {{"tile_grid_sample.memory", "100"}};
+  o.proof = ProofLevel::kNone;
+  auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_THAT(describe(*result), AllOf(HasSubstr("DECLINED: tile_grid_sample"),
+                                       HasSubstr("give --input-shape v=SHAPE, and run "
+                                                 "fold_constants first: --pass "
+                                                 "fold_constants,tile_grid_sample")));
+  o.passes = {"fold_constants", "tile_grid_sample"};
+  o.force = true;
+  result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result->declined.size(), 1u);
+  EXPECT_THAT(result->declined[0], AllOf(HasSubstr("--input-shape v=SHAPE"),
+                                         testing::Not(HasSubstr("run fold_constants"))));
+}
+
+// The pass's bound does not hold for values beyond its range. Minimal cases of that run go when the
+// same output passes, if there is nothing else among them.
+TEST_F(Optimize, SaysWhatItIsWrittenWithoutAndClearsTheCasesAfterwards) {
+  OptimizeOptions o = options(write("two.onnx", kLinearAndCubic));
+  o.only.clear();
+  o.passes = {"replace_grid_sample_int8_lut"};
+  o.options = {{"replace_grid_sample_int8_lut.range", "0.1"}};
+  o.force = true;
+  const auto run = [&] {
+    auto result = optimize_file(o);
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    return std::move(result).value();
+  };
+  const OptimizeResult failed = run();
+  EXPECT_EQ(failed.verdict, Verdict::kFail);
+  EXPECT_TRUE(failed.written);
+  EXPECT_THAT(describe(failed),
+              HasSubstr("\n  UNDONE: out.onnx is written without replace_grid_sample_int8_lut: its "
+                        "proof failed\n"));
+  const fs::path cases = dir() / "out.onnx.failed";
+  ASSERT_TRUE(fs::exists(cases / "replace_grid_sample_int8_lut_0" / "old.onnx"));
+  o.options = {{"replace_grid_sample_int8_lut.range", "8"}};
+  const fs::path mine = cases / "replace_grid_sample_int8_lut_0" / "mine.txt";
+  ASSERT_TRUE(write_file_atomic(mine, "mine").ok());
+  const OptimizeResult passed = run();
+  EXPECT_EQ(passed.verdict, Verdict::kPass) << describe(passed);
+  EXPECT_THAT(describe(passed), testing::Not(HasSubstr("UNDONE")));
+  EXPECT_TRUE(fs::exists(mine));
+  fs::remove(mine);
+  o.proof = ProofLevel::kNone;  // nothing failed, since nothing was looked at
+  run();
+  EXPECT_TRUE(fs::exists(cases));
+  o.proof = ProofLevel::kRegions;
+  run();
+  EXPECT_FALSE(fs::exists(cases));
+}
+
+TEST_F(Optimize, TheShareOfQueriesThatIsKeptIsShown) {
+  OptimizeOptions o = options(write("queries.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,2,4,5] v, float[1,3,4,2] p, float[1,12] a) => (float[1,2,3,4] y) {
+      s = Sigmoid (a)  y = GridSample (v, p) })"));
+  o.only.clear();
+  o.passes = {"prune_queries"};
+  for (const char* threshold : {"", "-4"}) {
+    o.options = {{"prune_queries.score", "s"}, {"prune_queries.max_count", "3"}};
+    if (*threshold != 0) o.options["prune_queries.threshold"] = threshold;
+    o.force = true;
+    const auto result = optimize_file(o);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const char* kept = "25 % of 12 queries are kept in the mean of 1 input";
+    EXPECT_THAT(describe(*result), AllOf(HasSubstr("note: prune_queries: "), HasSubstr(kept)));
+    const Json notes = to_json(*result)["passes"][0]["proofs"][0]["notes"];
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_THAT(notes[0].get<std::string>(), HasSubstr(kept));
+  }
+}
+
+// ONNX Runtime does not load what is spelled as another opset does.
+TEST_F(Optimize, AMisspelledModeIsNamedAndCanBeMended) {
+  OptimizeOptions o = options(write("linear.onnx", R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,2,4,5] v, float[1,3,4,2] p) => (float[1,2,3,4] y) {
+      a = Identity (v)  y = GridSample <mode = "linear"> (a, p) })"));
+  for (const ProofLevel level : {ProofLevel::kWhole, ProofLevel::kRegions}) {
+    o.proof = level;
+    EXPECT_THAT(fails(o).message(), AllOf(HasSubstr("the mode 'linear', which opset 17 spells"),
+                                          HasSubstr("--pass normalize_grid_sample")));
+  }
+  o.only.clear();
+  o.passes = {"normalize_grid_sample", "replace_grid_sample_gather"};
+  o.force = true;
+  auto result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+  EXPECT_TRUE(result->written);
+  const auto& runs = result->passes.passes;
+  EXPECT_EQ(runs[0].verdict, Verdict::kInconclusive);
+  EXPECT_EQ(runs[1].verdict, Verdict::kPass);  // it is proved as ever
+  EXPECT_THAT(runs[0].proofs[0].worst.note,
+              HasSubstr("the graph before does not load in ONNX Runtime: GridSample"));
+  EXPECT_THAT(describe(*result), AllOf(HasSubstr("the model does not load in ONNX Runtime"),
+                                       HasSubstr("with that spelling mended")));
+  o.proof = ProofLevel::kWhole;
+  result = optimize_file(o);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, Verdict::kInconclusive);
+}
+
 TEST_F(Optimize, TheContractGoesWithTheModel) {
   OptimizeOptions o = options(kExample);
   o.only = {"fold_constants"};
@@ -297,6 +446,14 @@ TEST_F(Optimize, ExplainsFromTheFile) {
   EXPECT_EQ(explain_pass("fold_constant").status().code(), StatusCode::kNotFound);
   for (const PassInfo& pass : all_passes())
     EXPECT_THAT(*explain_pass(pass.name), HasSubstr(std::string(pass.name))) << pass.name;
+  // Whoever asks for an explanation has no source at hand.
+  for (const char* pass : {"replace_grid_sample_gather", "replace_grid_sample_discrete"})
+    EXPECT_THAT(*explain_pass(pass),
+                AllOf(HasSubstr("two_axis: GatherND"), HasSubstr("elements: GatherElements"),
+                      HasSubstr("index_arithmetic=int32 (default)"), HasSubstr("device=NAME"),
+                      testing::Not(HasSubstr("grid_sample_gather.h"))));
+  EXPECT_THAT(*explain_pass("normalize_grid_sample"),
+              AllOf(HasSubstr("TensorRT"), testing::Not(HasSubstr("kMisreads"))));
 }
 
 // The raw export of the example has 3,548 nodes, most of them shape arithmetic.

@@ -139,6 +139,21 @@ std::string skipped_text(const PassRun& run) {
   return out;
 }
 
+// What the output is without.
+std::string undone_text(const OptimizeResult& result) {
+  std::string out;
+  for (const PassRun& run : result.passes.passes) {
+    if (!run.undone) continue;
+    const std::string what = run.applied > 0 ? fmt::format("the last change of {}", run.pass->name)
+                                             : std::string(run.pass->name);
+    const std::string& why = run.problem;
+    out += result.written
+               ? fmt::format("  UNDONE: {} is written without {}: {}\n", result.out, what, why)
+               : fmt::format("  UNDONE: {}: {}; {} is not written\n", what, why, result.out);
+  }
+  return out;
+}
+
 // How many places a rewriting pass found, and what became of them.
 std::string sites_text(const PassRun& run) {
   if (run.pass->stage != PassStage::kRewrite || run.sites.empty()) return {};
@@ -208,6 +223,7 @@ Json to_json(const OptimizeResult& result) {
           {"whole", to_json(std::span<const Check>(result.whole.checks))},
           {"names", to_json(result.passes.names)},
           {"declined", result.declined},
+          {"left", result.left},
           {"notes", result.notes},
           {"versions", std::move(versions)},
           {"pass_seconds", json_number(result.passes.seconds)},
@@ -225,16 +241,21 @@ std::string describe(const OptimizeResult& result) {
       counted(result.passes.rounds, "round"));
   for (const std::string& declined : result.declined)
     out += fmt::format("  DECLINED: {}\n", declined);
+  for (const std::string& left : result.left) out += fmt::format("  LEFT: {}\n", left);
+  out += undone_text(result);
   if (checked) out += fmt::format("  inputs: {}\n", result.inputs);
   std::vector<std::vector<std::string>> rows = {{"pass", "class", "applied", "nodes"}};
   if (proved) rows[0].insert(rows[0].end(), {"proof", "value", "limit", "regions"});
-  std::string idle, failures, skipped, sampling, sites;
+  std::string idle, failures, skipped, sampling, sites, notes;
   Regions sum;
   for (const PassRun& run : result.passes.passes) {
     failures += failures_text(run);
     if (run.undone) failures += fmt::format("  {} was undone: {}\n", run.pass->name, run.problem);
     skipped += skipped_text(run);
     sampling += sampling_text(run);
+    for (const PassProof& proof : run.proofs)
+      for (const std::string& note : proof.notes)
+        notes += fmt::format("  note: {}: {}\n", run.pass->name, note);
     sites += sites_text(run);
     if (run.applied == 0 && !run.undone) {
       // What declined stands with its reasons under "skipped".
@@ -269,6 +290,7 @@ std::string describe(const OptimizeResult& result) {
   if (!skipped.empty()) out += "\nskipped\n" + skipped;
   if (checked) out += "\nwhole graph\n" + checks_table(without_prefix(result.whole.checks));
   for (const std::string& note : result.notes) out += fmt::format("  note: {}\n", note);
+  out += notes;
   if (!result.written)
     out +=
         "\nNothing was written: the whole graph failed its check. Run the passes one at a time "

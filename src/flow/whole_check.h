@@ -4,6 +4,10 @@
 // The last check of changed graphs: the whole graph before all passes against the whole graph
 // after them, on the real inputs, on the cpu with optimisation disabled.
 //
+// First the graph after runs alone, and every part of the graph before that is not in it on the
+// same tensors (one_run.h). That settles it where no bit differs, or, without a task, where each
+// part stays within its noise floor. Else each graph runs for itself, and its outputs are judged:
+//
 //   only bitwise passes    every output identical bit for bit
 //   algebraic              every output within the noise floor of the graph before (proof_floor.h);
 //                          where a contract says what the outputs mean and there are images, the
@@ -26,7 +30,6 @@
 #include <vector>
 
 #include "flow/tensor_inputs.h"
-#include "flow/whole_before.h"
 #include "metrics/limit.h"
 #include "model/model.h"
 #include "ort/executor.h"
@@ -41,11 +44,12 @@ struct WholeCheck {
 };
 
 // `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
-// `started`: what runs `before` on these inputs already; nullptr where nothing does. `recomputed`:
-// PassOutcome::recomputed of all passes.
+// `renamed`: what the passes say of names (NameRecord::renamed), so that less is run twice; nothing
+// follows from it. `recomputed`: PassOutcome::recomputed of all passes.
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
-                               const LoadOptions& load, WholeBefore* started = nullptr,
+                               const LoadOptions& load,
+                               const std::map<std::string, std::string>& renamed = {},
                                const std::map<std::string, double>& recomputed = {});
 
 }  // namespace tenonnx

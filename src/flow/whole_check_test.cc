@@ -30,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const fs::path kExample = fs::path(TENONNX_TEST_SOURCE_DIR) / "examples/models/shapes_deimv2.onnx";
 
@@ -161,6 +162,30 @@ TEST(WholeCheck, KnowsOfTheFloat16Inside) {
   EXPECT_THAT(text_of(whole), HasSubstr("float16 inside"));
 }
 
+// What a pass folded is computed once more, and all else runs once.
+TEST(WholeCheck, OneRunTellsOfBothGraphs) {
+  const Model before = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,8] x) => (float[2,8] y) <float k = {2}, float l = {3}> {
+      a = Mul (x, k)  c = Mul (k, l)  b = Mul (a, c)  y = Relu (b) })");
+  const auto judged = [&](const std::string& c, PassClass exactness) {
+    const Model after = model_from_text(
+        R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,8] x) => (float[2,8] y) <float k = {2}, float c = {)" +
+        c + "}> { a = Mul (x, k)  b = Mul (a, c)  y = Relu (b) }");
+    const auto whole = check_whole(before, after, exactness, random_inputs(before), nullptr, {});
+    EXPECT_TRUE(whole.ok()) << whole.status().message();
+    return whole.ok() ? *whole : WholeCheck();
+  };
+  const WholeCheck whole = judged("6", PassClass::kBitwise);
+  EXPECT_EQ(whole.verdict, Verdict::kPass) << text_of(whole);
+  EXPECT_THAT(text_of(whole), HasSubstr("3 nodes of both graphs ran once"));
+  for (const PassClass exactness : {PassClass::kBitwise, PassClass::kAlgebraic}) {
+    const WholeCheck wrong = judged("6.001", exactness);
+    EXPECT_EQ(wrong.verdict, Verdict::kFail) << text_of(wrong);
+    EXPECT_THAT(text_of(wrong), Not(HasSubstr("ran once")));
+  }
+}
+
 // A unit in the last place here and there needs no run of a disturbed graph to be allowed.
 TEST(WholeCheck, StoringTheResultExplainsALastBit) {
   const Model before = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
@@ -207,7 +232,7 @@ Model with_error(float error) {
 
 WholeCheck check_bounded(const Model& before, const Model& after, double bound) {
   auto whole = check_whole(before, after, PassClass::kBounded, random_inputs(before), nullptr, {},
-                           nullptr, {{"h", bound}});
+                           {}, {{"h", bound}});
   EXPECT_TRUE(whole.ok()) << whole.status().message();
   return whole.ok() ? *whole : WholeCheck();
 }
@@ -227,7 +252,7 @@ TEST(WholeCheck, ABoundedPassMayDoWhatItsBoundDoes) {
 TEST(WholeCheck, ABoundIsNoExcuseForOtherClasses) {
   const Model before = with_error(0), after = with_error(0.01F);
   const auto whole = check_whole(before, after, PassClass::kAlgebraic, random_inputs(before),
-                                 nullptr, {}, nullptr, {{"h", 0.02}});
+                                 nullptr, {}, {}, {{"h", 0.02}});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   EXPECT_EQ(whole->verdict, Verdict::kFail) << text_of(*whole);
 }
@@ -320,7 +345,7 @@ TEST(WholeCheck, TheInt8SamplingOfTheExample) {
   ASSERT_EQ(outcome.recomputed.size(), 12U);
   const auto judge = [&](const Model& model, const std::map<std::string, double>& recomputed) {
     auto whole =
-        check_whole(before, model, PassClass::kBounded, inputs, &contract, {}, nullptr, recomputed);
+        check_whole(before, model, PassClass::kBounded, inputs, &contract, {}, {}, recomputed);
     EXPECT_TRUE(whole.ok()) << whole.status().message();
     return whole.ok() ? *whole : WholeCheck();
   };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "model/grid_sample_modes.h"
 #include "ort/library.h"
 #include "ort/model_lookup.h"
 
@@ -226,6 +227,22 @@ Explanation invalid_graph(std::string_view text, const Model*) {
   return std::nullopt;
 }
 
+// "... GridSample<T>::GridSample(...) mode "linear" not supported, expect bilinear, nearest or
+// bicubic"
+Explanation misspelled(std::string_view text, const Model* model) {
+  if (model == nullptr || !contains(text, "GridSample") ||
+      !contains(text, "not supported, expect "))
+    return std::nullopt;
+  const auto found = misspelled_mode(*model);
+  if (!found) return std::nullopt;
+  return Explained{
+      StatusCode::kInvalidArgument,
+      found->what + (found->is_a_mode
+                         ? ". Run `tenonnx rewrite MODEL --pass normalize_grid_sample` first, "
+                           "which spells it as the opset does."
+                         : ". Linear, nearest and cubic are possible: export it again.")};
+}
+
 Explanation not_a_model(std::string_view text, const Model*) {
   if (!contains(text, "protobuf parsing failed") && !contains(text, "No graph was found"))
     return std::nullopt;
@@ -310,7 +327,7 @@ Status explain_ort_error(OrtStage stage, int code, std::string_view text, const 
   constexpr std::array kExplanations = {
       newer_opset,       newer_ir,    unknown_operator, unregistered_domain, missing_import,
       missing_kernel,    type_error,  shape_error,      not_a_model,         external_data,
-      fallback_disabled, failed_node, wrong_input,      invalid_graph};
+      fallback_disabled, failed_node, wrong_input,      misspelled,          invalid_graph};
   Explanation found;
   for (const auto explain : kExplanations) {
     found = explain(text, model);

@@ -54,6 +54,19 @@ INSTANTIATE_TEST_SUITE_P(
                    y = Relu (x) })",
                  StatusCode::kUnsupported,
                  {"the model has IR version 14; ONNX Runtime 1.", "takes up to 13."}},
+        LoadCase{"ModeOfAnotherOpset",
+                 R"(<ir_version: 8, opset_import: ["" : 17]>
+                   g (float[1,1,4,4] x, float[1,2,2,2] p) => (float[1,1,2,2] y) {
+                   y = GridSample <mode = "linear"> (x, p) })",
+                 StatusCode::kInvalidArgument,
+                 {"GridSample 'node_0' has the mode 'linear', which opset 17 spells 'bilinear'",
+                  "rewrite MODEL --pass normalize_grid_sample` first"}},
+        LoadCase{"ModeThatNoOpsetHas",
+                 R"(<ir_version: 8, opset_import: ["" : 20]>
+                   g (float[1,1,4,4] x, float[1,2,2,2] p) => (float[1,1,2,2] y) {
+                   y = GridSample <mode = "lanczos"> (x, p) })",
+                 StatusCode::kInvalidArgument,
+                 {"GridSample 'node_0' has the mode 'lanczos', which no opset has"}},
         LoadCase{"OperatorOfALaterOpset",
                  R"(<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) {
                    y = Gelu (x) })",

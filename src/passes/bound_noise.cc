@@ -4,6 +4,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,17 @@
 namespace tenonnx {
 namespace {
 
-// +-bound for each element of `like`; the shape need not be known.
+// +-bound for each element, of a shape that is known: ONNX Runtime 1.29 has no random operator of
+// opset 22.
+Tensor stored_errors(const Shape& shape, float bound, std::uint64_t seed) {
+  Tensor tensor(DType::kFloat32, shape);
+  std::mt19937_64 engine(seed);
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    tensor.mutable_data<float>()[i] = engine() % 2 == 0 ? bound : -bound;
+  return tensor;
+}
+
+// The same for each element of `like`, whose shape is not known.
 std::vector<onnx::NodeProto> errors(const std::string& like, const std::string& base,
                                     const std::string& bound, std::uint64_t seed) {
   std::vector<onnx::NodeProto> nodes = {make_node("RandomUniformLike", {like}, {base + "_random"}),
@@ -50,11 +61,18 @@ Result<int> add_bound_noise(Model& model, const std::map<std::string, double>& b
         continue;
       const std::string exact = names.make(output + "/exact");
       const std::string error = names.make(output + "/error");
-      const std::string size = names.make(output + "/bound");
-      *graph.add_initializer() = to_tensor_proto(
-          Tensor::from<float>(DType::kFloat32, {}, {static_cast<float>(bound->second)}), size);
-      for (onnx::NodeProto& one : errors(exact, error, size, tensor_seed(seed, output)))
-        behind.push_back(std::move(one));
+      const auto most = static_cast<float>(bound->second);
+      const std::uint64_t own_seed = tensor_seed(seed, output);
+      if (info->second.has_rank && element_count(info->second.shape) >= 0) {
+        *graph.add_initializer() =
+            to_tensor_proto(stored_errors(info->second.shape, most, own_seed), error);
+      } else {
+        const std::string size = names.make(output + "/bound");
+        *graph.add_initializer() =
+            to_tensor_proto(Tensor::from<float>(DType::kFloat32, {}, {most}), size);
+        for (onnx::NodeProto& one : errors(exact, error, size, own_seed))
+          behind.push_back(std::move(one));
+      }
       behind.push_back(make_node("Add", {exact, error}, {output}));
       behind.back().set_name(names.make(output + "/Error"));
       output = exact;

@@ -259,18 +259,6 @@ class Folder {
     return nullptr;
   }
 
-  static Tensor shape_value(const onnx::NodeProto& node, const Shape& shape) {
-    const auto rank = static_cast<std::int64_t>(shape.size());
-    const auto bound = [rank](std::int64_t at) {
-      return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
-    };
-    const std::int64_t start = bound(attribute_or(node, "start", std::int64_t{0}));
-    const std::int64_t end = std::max(start, bound(attribute_or(node, "end", rank)));
-    return Tensor::from<std::int64_t>(
-        DType::kInt64, {end - start},
-        std::vector<std::int64_t>(shape.begin() + start, shape.begin() + end));
-  }
-
   // Constant nodes depend on nothing: they may stand first.
   static void prepend(onnx::GraphProto& graph, std::vector<onnx::NodeProto>& constants) {
     if (constants.empty()) return;

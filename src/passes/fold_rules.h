@@ -36,5 +36,7 @@ std::int64_t bytes_of(const InferredType& type);
 // The value of a Constant node as a tensor named after its output; false for strings and sparse
 // ones.
 bool constant_value(const onnx::NodeProto& node, onnx::TensorProto& value);
+// What a Shape node gives for a tensor of this shape.
+Tensor shape_value(const onnx::NodeProto& node, const Shape& shape);
 
 }  // namespace tenonnx

@@ -53,7 +53,14 @@ Result<Form> form_option(const PassOptions& options) {
 
 // Why the form cannot be written.
 std::string missing(Form form, const GridSampleNode& site, const StaticTaps& taps) {
-  if (form == Form::kOperator) return {};
+  if (form == Form::kOperator) {
+    // StaticGrid::check, which the operator loads with.
+    constexpr std::int64_t kMostPixels = std::int64_t{1} << 22;
+    if (std::max(site.height, site.width) < kMostPixels) return {};
+    return fmt::format(
+        "StaticSample takes images of less than 2^22 pixels along an axis, '{}' has {}", site.value,
+        std::max(site.height, site.width));
+  }
   if (form == Form::kColumns && taps.images != 1)
     return "form columns has one grid for all images: theirs differ, take rows";
   if (form == Form::kRows && site.batch * site.height * site.width >= (std::int64_t{1} << 31) - 1)

@@ -228,6 +228,15 @@ TEST(FoldStaticGrid, RefusesWithNodeAndReason) {
   EXPECT_THAT(reason(3), AllOf(HasSubstr("channels"), HasSubstr("number of channels of 'open'")));
 }
 
+// The operator would not load with it.
+TEST(FoldStaticGrid, TheOperatorTakesNoImageOf4MillionRows) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1,1,4194304,1] value) => (float[1,1,1,1] y)
+      <float[1,1,1,2] fixed = {0,0}> { y = GridSample (value, fixed) })");
+  EXPECT_THAT(first_reason(run_pass(model, kPass, {{"form", "operator"}})),
+              HasSubstr("StaticSample takes images of less than 2^22 pixels along an axis"));
+}
+
 TEST(FoldStaticGrid, RefusesAnUnknownForm) {
   GridSampleCase c;
   Model model = stored_grid_model(c, probe_grid(c, false));

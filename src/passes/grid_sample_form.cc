@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/graph.h"
@@ -43,7 +44,42 @@ std::int64_t dimension(const std::optional<Shape>& shape, std::size_t axis) {
   return shape && shape->size() == kRank ? (*shape)[axis] : -1;
 }
 
+int grid_samples_inside(const onnx::NodeProto& node) {
+  int count = 0;
+  const auto add = [&](const onnx::GraphProto& body) {
+    for_each_graph(body, [&](const onnx::GraphProto& graph) {
+      count +=
+          static_cast<int>(std::count_if(graph.node().begin(), graph.node().end(), is_grid_sample));
+    });
+  };
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) add(attribute.g());
+    for (const auto& body : attribute.graphs()) add(body);
+  }
+  return count;
+}
+
 std::int64_t known(std::int64_t a, std::int64_t b) { return a >= 0 ? a : b; }
+
+// What counts elements and bytes in 64 bits has to hold whatever a form makes of them.
+std::string size_reason(const GridSampleNode& site) {
+  constexpr double kMostElements = 0x1p40;
+  const auto count = [](std::initializer_list<std::int64_t> sizes) {
+    double product = 1;
+    for (const std::int64_t size : sizes)
+      product *= static_cast<double>(std::max<std::int64_t>(size, 1));
+    return product;
+  };
+  const double most =
+      std::max(count({site.batch, site.channels, site.height, site.width}),
+               std::max(count({site.batch, site.channels, site.out_height, site.out_width}),
+                        count({site.batch, site.out_height, site.out_width, 2})));
+  if (most <= kMostElements) return {};
+  return fmt::format(
+      "it samples {} images of {} x {} pixels at {} x {} points: {:.3g} elements in one tensor, "
+      "more than 2^40",
+      site.batch, site.height, site.width, site.out_height, site.out_width, most);
+}
 
 }  // namespace
 
@@ -52,6 +88,10 @@ bool is_grid_sample(const onnx::NodeProto& node) { return is_op(node, "GridSampl
 Status for_each_grid_sample(Rewriter& r,
                             const std::function<std::string(GridSampleNode& site)>& rule) {
   return r.run([&](int i) {
+    if (const int inside = grid_samples_inside(r.node(i)); inside > 0)
+      r.refuse(i, fmt::format("{} GridSample in its body: forms are put into the main graph alone "
+                              "(fold_constants inlines an If whose condition is constant)",
+                              inside));
     if (!is_grid_sample(r.node(i))) return;
     GridSampleNode site;
     std::string why = read_grid_sample(r, i, site);
@@ -102,7 +142,7 @@ std::string read_grid_sample(const Rewriter& r, int node, GridSampleNode& site) 
   site.channels = known((*value)[1], dimension(out, 1));
   site.out_height = known((*grid)[1], dimension(out, 2));
   site.out_width = known((*grid)[2], dimension(out, 3));
-  return {};
+  return size_reason(site);
 }
 
 float pixel_coordinate(float g, std::int64_t size, bool align_corners) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "device/arithmetic_hint.h"
 #include "device/device.h"
 
 namespace tenonnx {
@@ -28,6 +29,20 @@ std::string missing(GatherForm form, const GridSampleNode& site) {
   if (form == GatherForm::kElements && site.channels < 0)
     return fmt::format("the number of channels of '{}' is not known", site.value);
   return {};
+}
+
+// The device's compiler has rules for Gather, and each wants its indices constant.
+bool gathers_constant_indices_only(const Device& device) {
+  constexpr std::int64_t kIndices = 1;  // of Gather's inputs
+  bool any = false, all = true;
+  for (const SupportRule& rule : device.supported) {
+    if (std::find(rule.operators.begin(), rule.operators.end(), "Gather") == rule.operators.end())
+      continue;
+    any = true;
+    all = all && std::find(rule.constant_inputs.begin(), rule.constant_inputs.end(), kIndices) !=
+                     rule.constant_inputs.end();
+  }
+  return any && all;
 }
 
 bool is_float(DType dtype) { return dtype != DType::kInt32; }
@@ -57,9 +72,13 @@ Result<GatherOptions> gather_options(std::string_view pass, const PassOptions& o
   if (device != options.end()) {
     TENONNX_ASSIGN_OR_RETURN(const Device found, find_device(device->second));
     if (!found.arithmetic)
-      return InvalidArgument(
-          "{}: device '{}' ({}) has no arithmetic section: give index_arithmetic instead", pass,
-          found.name, found.file.string());
+      return InvalidArgument("{}: {}; or give index_arithmetic", pass, no_arithmetic(found));
+    if (gathers_constant_indices_only(found))
+      read.refusal = fmt::format(
+          "device '{}' takes Gather with constant indices alone ({}, supported), and these are "
+          "computed: leave the node on the CPU, or take another form "
+          "(replace_grid_sample_deform_conv; fold_static_grid of a constant grid)",
+          found.name, found.file.filename().string());
     read.indices = found.arithmetic->index_type();
     read.coordinates = found.arithmetic->storage;
     read.origin = fmt::format("device '{}', {}", found.name,
@@ -80,6 +99,7 @@ Result<GatherOptions> gather_options(std::string_view pass, const PassOptions& o
 std::string plan_gather(const GridSampleNode& site, const GatherOptions& options, std::int64_t pad,
                         GatherPlan& plan) {
   plan = {};
+  if (!options.refusal.empty()) return options.refusal;
   plan.indices = options.indices;
   plan.height = site.height + 2 * pad;
   plan.width = site.width + 2 * pad;

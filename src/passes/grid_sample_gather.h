@@ -34,6 +34,7 @@ struct GatherOptions {
   DType coordinates = DType::kFloat32;  // what pixel coordinates are stored in
   std::string origin;                   // "index_arithmetic=float16", "device 'x' (devices/x.json)"
   std::optional<GatherForm> form;       // none: the first that is exact
+  std::string refusal;                  // why the device takes no form at all; empty: it takes them
 };
 // Reads the three options above. InvalidArgument: a value that is none of them, both
 // index_arithmetic and device, a device without an arithmetic section. NotFound: no such device.

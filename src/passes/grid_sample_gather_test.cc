@@ -107,5 +107,13 @@ TEST(GatherOptions, TheIndexArithmeticOfTheFileCounts) {
               AllOf(HasSubstr("coordinate 2100 is beyond 2048"), HasSubstr("float16")));
 }
 
+TEST(GatherPlan, ADeviceMayTakeConstantIndicesAlone) {
+  GatherPlan made;
+  const std::string why = plan_gather(site(1, 20, 20), with({{"device", "simnpu"}}), 0, made);
+  EXPECT_THAT(why, AllOf(HasSubstr("device 'simnpu' takes Gather with constant indices alone "
+                                   "(simnpu.json, supported)"),
+                         HasSubstr("replace_grid_sample_deform_conv")));
+}
+
 }  // namespace
 }  // namespace tenonnx

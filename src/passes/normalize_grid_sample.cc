@@ -7,30 +7,31 @@
 // opset 20 on:    mode = "linear",   "nearest", "cubic"
 //
 // The modes are the same, and so is what they compute. Not changed: a mode that is left to its
-// default, which has one meaning at each opset. Reported, as a skipped node: a mode that the opset
-// spells rightly and back ends are known to misread (kMisreads below); the advice is another opset,
-// whose spelling they know. Refuses: a mode that no opset has. A node with the wrong spelling does
-// not load in ONNX Runtime, so that its proof has nothing to compare with: run it with
-// --proof=none, before the passes that are to be proved.
+// default, which has one meaning at each opset. Capitals count as small letters. Reported, as a
+// skipped node: a mode that the opset spells rightly and back ends are known to misread; the advice
+// is another opset, whose spelling they know. These are:
+//
+//   "linear", "cubic"       TensorRT up to 11.1 samples the nearest pixel without a word, OpenVINO
+//                           up to 2026.1 rejects the model
+//   that of another opset   ONNX Runtime rejects the model
+//
+// It has no options. Refuses: a mode that no opset has.
+// A node with the wrong spelling does not load in ONNX Runtime, so that the graph before cannot
+// run: the proof is INCONCLUSIVE with that reason, and the whole graph is compared with the model
+// in which the spelling alone is mended. Name it before the passes that are to be proved.
 // Class bitwise: only an attribute's text changes. Source: ONNX GridSample-16, -20.
-#include <algorithm>
+#include <set>
 #include <string>
 
 #include "base/status.h"
 #include "model/graph.h"
+#include "model/grid_sample_modes.h"
 #include "passes/grid_sample_form.h"
 #include "passes/options.h"
 #include "passes/passes.h"
 
 namespace tenonnx {
 namespace {
-
-constexpr int kRenamed = 20;  // the opset from which on modes have their new names
-
-struct Spelling {
-  std::string_view before, after;  // opset 20
-};
-constexpr Spelling kSpellings[] = {{"bilinear", "linear"}, {"bicubic", "cubic"}};
 
 // What readers of ONNX files do with a spelling, whatever the opset. Sources: pull request 1060 of
 // onnx-tensorrt and issue 4646 of TensorRT (July 2026); issue 33531 of OpenVINO and pull request
@@ -62,31 +63,31 @@ namespace passes {
 Result<PassOutcome> normalize_grid_sample(Model& model, const PassOptions& options) {
   TENONNX_RETURN_IF_ERROR(only_options("normalize_grid_sample", options, {}));
   Rewriter r(model);
+  std::set<std::string> spelled;  // outputs of the nodes that this run has changed
   TENONNX_RETURN_IF_ERROR(r.run([&](int i) {
     const onnx::NodeProto& node = r.node(i);
     if (!is_grid_sample(node)) return;
     const std::string mode = attribute_or(node, "mode", "");
     if (mode.empty() || mode == "nearest") return;
-    const auto* spelling =
-        std::find_if(std::begin(kSpellings), std::end(kSpellings),
-                     [&](const Spelling& s) { return mode == s.before || mode == s.after; });
-    if (spelling == std::end(kSpellings))
+    const std::string right(spelled_for_opset(mode, r.opset()));
+    if (right.empty())
       return r.refuse(i, fmt::format("no opset has the mode '{}': linear, nearest, cubic are "
                                      "possible (bilinear and bicubic before opset {})",
-                                     mode, kRenamed));
-    const bool new_name = mode == spelling->after, wants_new = r.opset() >= kRenamed;
-    const std::string who = misreaders(new_name, new_name == wants_new);
-    if (new_name == wants_new) {
-      if (!who.empty())
+                                     mode, kGridSampleModesRenamed));
+    const bool new_name = mode == spelled_for_opset(mode, kGridSampleModesRenamed);
+    const std::string who = misreaders(new_name, mode == right);
+    if (mode == right) {
+      // What was just spelled right is no site that was left.
+      if (!who.empty() && !spelled.contains(node.output(0)))
         r.refuse(i, fmt::format("'{}' is right for opset {}, but {}: for these run convert_opset "
                                 "with target={}",
-                                mode, r.opset(), who, kRenamed - 1));
+                                mode, r.opset(), who, kGridSampleModesRenamed - 1));
       return;
     }
     if (!r.begin({i})) return;
-    const std::string right(wants_new ? spelling->after : spelling->before);
     onnx::NodeProto changed = node;
     set_attribute(changed, "mode", std::string_view(right));
+    spelled.insert(changed.output(0));
     r.replace(i, std::move(changed));
     r.apply(i, fmt::format("mode '{}' becomes '{}', as opset {} spells it: {}", mode, right,
                            r.opset(), who));

@@ -78,6 +78,20 @@ TEST(NormalizeGridSample, LeavesWhatIsRightAndSaysWhoMisreadsIt) {
                     Not(HasSubstr("ONNX Runtime"))));
 }
 
+TEST(NormalizeGridSample, CapitalsCountAsSmallLetters) {
+  for (const auto& [opset, wrong, right] : {std::tuple(17, "Bilinear", "bilinear"),
+                                            {20, "Bilinear", "linear"},
+                                            {20, "NEAREST", "nearest"}}) {
+    Model model = spelled(opset, fmt::format("<mode = \"{}\">", wrong));
+    const PassOutcome outcome = run_pass(model, "normalize_grid_sample");
+    EXPECT_EQ(outcome.applied, 1) << wrong;
+    EXPECT_EQ(mode_of(model), right);
+    // What it has just mended is no site that it left.
+    EXPECT_TRUE(outcome.skipped.empty()) << first_reason(outcome);
+    EXPECT_TRUE(make_cpu_executor()->load(model, {}).ok());
+  }
+}
+
 TEST(NormalizeGridSample, RefusesAModeThatNoOpsetHas) {
   Model model = spelled(17, "<mode = \"lanczos\">");
   model.mutable_proto().mutable_graph()->mutable_node(0)->set_name("k7");

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "model/grid_sample_modes.h"
 #include "ort/capture.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
@@ -23,6 +24,14 @@ constexpr std::int64_t kUnknownBytes = 1 << 20;
 // Of a larger region (the whole graph, say) only normal values are made: what wide ones would
 // select in its TopK is no question of the pass.
 constexpr std::size_t kSmallRegion = 200;
+
+PassProof unproved(const PassInfo& pass, std::string why) {
+  PassProof proof;
+  proof.pass = pass.name;
+  proof.exactness = pass.exactness;
+  proof.worst = inconclusive_check("regions", std::move(why));
+  return proof;
+}
 
 TensorMap inputs_only(std::span<const ChangedRegion* const> regions, const TensorMap& values) {
   TensorMap out = region_inputs(Side::kBefore, regions, values);
@@ -314,8 +323,15 @@ PassProver::PassProver(const Executor& executor, const ProofData& data, ProofOpt
 Result<PassProof> PassProver::prove(const PassInfo& pass, const Model& before, const Model& after,
                                     const PassOutcome& outcome) const {
   const auto start = std::chrono::steady_clock::now();
-  TENONNX_ASSIGN_OR_RETURN(
-      PassProof proof, ProofRun(executor_, data_, options_, pass, before, after, outcome).run());
+  auto ran = ProofRun(executor_, data_, options_, pass, before, after, outcome).run();
+  if (!ran.ok()) {
+    // What mends such a model must be possible, though there is nothing to compare it with.
+    const auto misspelled = misspelled_mode(before);
+    if (!misspelled || misspelled_mode(after)) return ran.status();
+    ran = unproved(
+        pass, fmt::format("the graph before does not load in ONNX Runtime: {}", misspelled->what));
+  }
+  PassProof proof = std::move(ran).value();
   proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return proof;
 }

@@ -17,12 +17,12 @@ namespace tenonnx {
 namespace {
 
 // g * (1 + 2^-23) is one or two units from g, g * (1 - 2^-24) one.
-constexpr float kUp = 1 + 0x1p-23F, kDown = 1 - 0x1p-24F;
+constexpr float kFactors[] = {1 - 0x1p-24F, 1, 1 + 0x1p-23F};
+constexpr float kSteps[] = {-0x1p-24F, 0, 0x1p-24F};
 
-Tensor factors(const Shape& shape, std::uint64_t seed) {
+Tensor one_of(const float (&choice)[3], const Shape& shape, std::uint64_t seed) {
   Tensor tensor(DType::kFloat32, shape);
   std::mt19937_64 engine(seed);
-  const float choice[] = {kDown, 1, kUp};
   for (std::int64_t i = 0; i < tensor.size(); ++i)
     tensor.mutable_data<float>()[i] = choice[engine() % 3];
   return tensor;
@@ -53,9 +53,15 @@ Status disturb_grids(Model& model, std::uint64_t seed) {
                          info->second.has_rank && element_count(info->second.shape) > 0;
       if (known) {
         const std::string factor = names.make(node.input(1) + "_rounding");
+        const std::string step = names.make(node.input(1) + "_step");
+        const std::string scaled = names.make(node.input(1) + "_scaled");
         const std::string moved = names.make(node.input(1) + "_rounded");
-        *graph.add_initializer() = to_tensor_proto(factors(info->second.shape, ++seed), factor);
-        nodes.push_back(make_node("Mul", {node.input(1), factor}, {moved}));
+        const Shape& shape = info->second.shape;
+        *graph.add_initializer() = to_tensor_proto(one_of(kFactors, shape, ++seed), factor);
+        *graph.add_initializer() = to_tensor_proto(one_of(kSteps, shape, ++seed), step);
+        nodes.push_back(make_node("Mul", {node.input(1), factor}, {scaled}));
+        nodes.back().set_name(scaled);
+        nodes.push_back(make_node("Add", {scaled, step}, {moved}));
         nodes.back().set_name(moved);
         node.set_input(1, moved);
       }

@@ -3,6 +3,7 @@
 #include "passes/proof_sampling.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status.h"
 #include "metrics/elements.h"
@@ -30,6 +31,10 @@ bool moves_pixels(const SampledLevel& level, const ElementMap& map) {
       return false;
   }
   return true;
+}
+
+double farthest(const SampledLevel& level) {
+  return level.padding == "zeros" ? std::numeric_limits<double>::infinity() : kFarthestPadded;
 }
 
 std::int64_t mapped_coordinates(const SampledLevel& level, const ElementMap& map) {
@@ -205,7 +210,7 @@ void SamplingRegion::make_coordinates() {
     for (const SampledLevel& level : levels_)
       points[c].push_back(made_points(kSamplingCases[c], level.size,
                                       static_cast<std::int64_t>(level.points.size()) * rounds,
-                                      seed_ + points[c].size()));
+                                      seed_ + points[c].size(), farthest(level)));
   // `at`: of a level's point p the case, and the number of that case's point.
   const auto filled_with = [&](std::int64_t round, const auto& at) {
     CoordinateFill fill(filled);

@@ -153,7 +153,7 @@ float exact_grid(double pixel, std::int64_t size, bool align_corners) {
 }
 
 std::vector<double> made_points(SamplingCase made, std::span<const std::int64_t> size,
-                                std::int64_t count, std::uint64_t seed) {
+                                std::int64_t count, std::uint64_t seed, double farthest) {
   const std::size_t axes = size.size();
   std::mt19937_64 engine(seed * 1'000'003 + static_cast<std::uint64_t>(made));
   std::vector<std::vector<double>> special(axes);
@@ -180,7 +180,7 @@ std::vector<double> made_points(SamplingCase made, std::span<const std::int64_t>
       } else {
         p = special[a][engine() % each];
       }
-      out.push_back(p);
+      out.push_back(std::clamp(p, -farthest, farthest));
     }
   }
   return out;

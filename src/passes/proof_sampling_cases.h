@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <string_view>
@@ -53,11 +54,19 @@ double pixel_to_grid(double pixel, std::int64_t size, bool align_corners);
 // exactly `pixel`, where there is one: else a tie is none.
 float exact_grid(double pixel, std::int64_t size, bool align_corners);
 
-// The points of a case over an image, x first: `count` of them, the same for the same seed. Any
-// kDistinctPoints points in a row, from a multiple of that on, reach all there is.
+// Where something is sampled however far outside a point is (padding border, reflection) the
+// reference has to be right there: ONNX Runtime's weights, floor(x) + 1 - x and x - floor(x) in
+// float32, are both 0 from 2^24 pixels on, and its border gives 0 for the edge. Two bits less keep
+// quarters of a pixel.
+inline constexpr double kFarthestPadded = 0x1p22;
+
+// The points of a case over an image, x first: `count` of them, the same for the same seed, none
+// beyond `farthest`. Any kDistinctPoints points in a row, from a multiple of that on, reach all
+// there is.
 inline constexpr std::int64_t kDistinctPoints = 96;
 std::vector<double> made_points(SamplingCase made, std::span<const std::int64_t> size,
-                                std::int64_t count, std::uint64_t seed);
+                                std::int64_t count, std::uint64_t seed,
+                                double farthest = std::numeric_limits<double>::infinity());
 
 // Half the step of a grid between -1 and 1 stored in `dtype`, in pixels: what rounding the grid
 // moves a sample. float16 has steps of 2^-11 there, bfloat16 of 2^-8, int8 of 2 / 255.

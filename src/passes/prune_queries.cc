@@ -21,10 +21,11 @@
 //          threshold  a number: a lower score counts as not kept; none: max_count alone decides
 //          fill       zero (default) or nearest
 // Class approximate: another model, which the task gate decides on. The proof reports the share of
-// queries that is kept on its inputs, and the pass says what share can be.
+// queries that is kept on its inputs (a note at the end of the text; in JSON notes of the pass's
+// proofs; not with --proof none or whole), and the pass says what share can be.
 // Refuses: a score whose size is not that of the queries, whose shape is not known, that is
 // computed after the node or from it; a max_count that is not below the number of queries; sizes
-// that are not known; what read_grid_sample() refuses.
+// that are not known; anything but float32 images (rank 4).
 #include <algorithm>
 #include <charconv>
 #include <cmath>

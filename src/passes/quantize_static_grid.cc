@@ -18,7 +18,8 @@
 // neighbours differ by at most 2 * max |value|, and by the rounding of decoding in float32, 2^-22
 // (W + H + 4) pixels for e. Needs libtenonnx_ops.so.
 // Refuses: nearest and cubic, as rounding coordinates moves a tie to another pixel and cubic has no
-// such form; reflection; a grid that is no constant; what read_grid_sample() refuses.
+// such form; reflection; a grid that is no constant; anything but float32 images (rank 4) of known
+// height and width.
 #include <string>
 #include <vector>
 

@@ -38,19 +38,6 @@ bool same_attributes(const onnx::NodeProto& a, const onnx::NodeProto& b) {
   return true;
 }
 
-bool same_constant(const Model& before, const onnx::TensorProto& a, const Model& after,
-                   const onnx::TensorProto& b) {
-  if (a.data_type() != b.data_type() ||
-      !std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end()))
-    return false;
-  if (a.has_raw_data() && b.has_raw_data()) return a.raw_data() == b.raw_data();
-  const auto left = before.tensor(a), right = after.tensor(b);
-  if (left.ok() && right.ok())
-    return left->bytes() == right->bytes() &&
-           (left->bytes() == 0 || std::memcmp(left->raw(), right->raw(), left->bytes()) == 0);
-  return a.SerializeAsString() == b.SerializeAsString();  // strings, 4-bit types
-}
-
 class UnionFind {
  public:
   explicit UnionFind(std::size_t size) : parent_(size) {
@@ -251,6 +238,19 @@ void find_boundary(const Pair& pair, ChangedRegion& region) {
 }
 
 }  // namespace
+
+bool same_constant(const Model& before, const onnx::TensorProto& a, const Model& after,
+                   const onnx::TensorProto& b) {
+  if (a.data_type() != b.data_type() ||
+      !std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end()))
+    return false;
+  if (a.has_raw_data() && b.has_raw_data()) return a.raw_data() == b.raw_data();
+  const auto left = before.tensor(a), right = after.tensor(b);
+  if (left.ok() && right.ok())
+    return left->bytes() == right->bytes() &&
+           (left->bytes() == 0 || std::memcmp(left->raw(), right->raw(), left->bytes()) == 0);
+  return a.SerializeAsString() == b.SerializeAsString();  // strings, 4-bit types
+}
 
 Result<GraphDiff> diff_graphs(const Model& before, const Model& after,
                               const std::map<std::string, std::string>& renamed,

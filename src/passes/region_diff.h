@@ -20,6 +20,10 @@
 
 #include "model/model.h"
 
+namespace onnx {
+class TensorProto;
+}  // namespace onnx
+
 namespace tenonnx {
 
 // One value under its names in both graphs.
@@ -46,6 +50,10 @@ struct GraphDiff {
 Result<GraphDiff> diff_graphs(const Model& before, const Model& after,
                               const std::map<std::string, std::string>& renamed,
                               std::string_view pass);
+
+// Whether two tensors hold the same: dtype, shape, every bit.
+bool same_constant(const Model& before, const onnx::TensorProto& a, const Model& after,
+                   const onnx::TensorProto& b);
 
 // The region with the unchanged nodes before it: those that make its inputs, and all of a region
 // that makes one. False where there are none.

@@ -55,14 +55,31 @@ Result<TensorMap> RegionSessions::run(RegionForm form, const TensorMap& values) 
   return loaded.graph->run(inputs);
 }
 
+namespace {
+
+bool is_of_minimal_case(const std::string& name) {
+  return name == "old.onnx" || name == "new.onnx" || name == "inputs.npz" ||
+         name == "expected.npz" || name == "README.md";
+}
+
+}  // namespace
+
+Status holds_only_minimal_cases(const std::filesystem::path& directory) {
+  return holds_only(directory, "a minimal case", [](const std::string& relative) {
+    const std::filesystem::path path = relative;  // "<pass>_<n>/old.onnx"
+    const std::string name = path.parent_path().string();
+    const std::size_t number = name.rfind('_');
+    return number != std::string::npos && number + 1 < name.size() &&
+           name.find_first_not_of("0123456789", number + 1) == std::string::npos &&
+           name.find('/') == std::string::npos && is_of_minimal_case(path.filename().string());
+  });
+}
+
 Status write_minimal_case(const std::filesystem::path& directory, std::string_view title,
                           const Model& before, const Model& after, const ChangedRegion& region,
                           const TensorMap& values, const TensorMap& expected) {
   const auto is_ours = [](const std::filesystem::path& there) {
-    return holds_only(there, "a minimal case", [](const std::string& name) {
-      return name == "old.onnx" || name == "new.onnx" || name == "inputs.npz" ||
-             name == "expected.npz" || name == "README.md";
-    });
+    return holds_only(there, "a minimal case", is_of_minimal_case);
   };
   TENONNX_ASSIGN_OR_RETURN(auto staged, StagedDirectory::create(directory, true, is_ours));
   // Both sides take the same inputs, whether they need them or not, so that one file serves both.

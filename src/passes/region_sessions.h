@@ -58,5 +58,7 @@ class RegionSessions {
 Status write_minimal_case(const std::filesystem::path& directory, std::string_view title,
                           const Model& before, const Model& after, const ChangedRegion& region,
                           const TensorMap& values, const TensorMap& expected);
+// FailedPrecondition names the first file of `directory` that is of no minimal case in it.
+Status holds_only_minimal_cases(const std::filesystem::path& directory);
 
 }  // namespace tenonnx

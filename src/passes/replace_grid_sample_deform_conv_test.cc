@@ -5,11 +5,13 @@
 
 #include "passes/fusion_test_support.h"
 #include "passes/grid_sample_test_support.h"
+#include "passes/proof.h"
 
 namespace tenonnx {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kPass = "replace_grid_sample_deform_conv";
@@ -81,18 +83,64 @@ TEST(ReplaceGridSampleDeformConv, PaddingWhereItIsAllowed) {
   EXPECT_LE(largest_difference(made.own, made.out), kTolerance);
 }
 
-// An encoder's queries: 8,500 rows against 80 round the offsets by 5e-4 pixels, and the proof
-// fails.
-TEST(ReplaceGridSampleDeformConv, ALatticeThatReachesFarIsRefused) {
-  GridSampleCase c = sized(GridSampleCase(), 5, 7);
-  c.out_height = 82;
-  const Replaced far = replace(c, false, {{"padding", "allow"}});
-  EXPECT_EQ(far.outcome.applied, 0);
-  EXPECT_THAT(first_reason(far.outcome),
-              AllOf(HasSubstr("its output reaches to row 81, 16 times the image's 5"),
-                    HasSubstr("rounded by up to 3.8e-06 pixels")));
-  c.out_height = 81;
-  EXPECT_EQ(replace(c, false, {{"padding", "allow"}}).outcome.applied, 1);
+// 300 queries with 4 points of a level of 20 x 20, as a decoder has them: 40 x 30 reaches twice the
+// image.
+TEST(ReplaceGridSampleDeformConv, PointsThatReachFarAreLaidOutAnew) {
+  GridSampleCase c = sized(GridSampleCase(), 20, 20);
+  c.out_height = 300;
+  c.out_width = 4;
+  const Replaced made = replace(c, false, {{"padding", "allow"}});
+  ASSERT_EQ(made.outcome.applied, 1) << first_reason(made.outcome);
+  EXPECT_THAT(made.outcome.sites[0].what, AnyOf(HasSubstr("300 x 4 points as 40 x 30"),
+                                                HasSubstr("300 x 4 points as 30 x 40")));
+  EXPECT_LE(largest_difference(made.own, made.out), kTolerance);
+  EXPECT_EQ(made.own.shape(), made.out.shape());
+}
+
+// The proof on coordinates near 0, where disturbing them shows nothing of their rounding, had
+// failed at 2 to 4 times the image's size.
+TEST(ReplaceGridSampleDeformConv, WhatIsTakenIsProved) {
+  for (const std::int64_t size : {5, 20, 80, 160}) {
+    GridSampleCase c = sized(GridSampleCase(), size, size);
+    c.batch = 1;
+    c.out_height = 4 * size;
+    c.out_width = 3;
+    const Model before = opset_19(c);
+    Model after = before.clone();
+    const PassOutcome outcome = run_pass(after, kPass, {{"padding", "allow"}});
+    ASSERT_EQ(outcome.applied, 1) << first_reason(outcome);
+    Tensor value = ramp(c.value_shape());
+    for (std::int64_t i = 0; i < value.size(); ++i) value.mutable_data<float>()[i] *= 100;
+    const TensorMap inputs = {{"value", value}, {"grid", probe_grid(c, false)}};
+    ProofData data;
+    data.count = 1;
+    data.load = [&](std::size_t) { return Result<TensorMap>(inputs); };
+    const auto executor = make_cpu_executor();
+    const auto pass = find_pass(kPass);
+    const auto proof = PassProver(*executor, data, {}).prove(**pass, before, after, outcome);
+    ASSERT_TRUE(proof.ok()) << proof.status().message();
+    EXPECT_EQ(proof->verdict, Verdict::kPass)
+        << size << ": " << (proof->failures.empty() ? "" : to_text(proof->failures[0].check));
+  }
+}
+
+TEST(ReplaceGridSampleDeformConv, WhatIsTooCoarseIsRefused) {
+  GridSampleCase c = sized(GridSampleCase(), 10, 10);
+  c.out_height = 8500;
+  c.out_width = 4;
+  EXPECT_THAT(first_reason(replace(c, false, {{"padding", "allow"}}).outcome),
+              AllOf(HasSubstr("its 34000 points, laid out as "),
+                    HasSubstr("12.8 times as coarsely as coordinates of an image of 10 x 10")));
+}
+
+// The stride of a column of 2^31 pixels was counted up to.
+TEST(ReplaceGridSampleDeformConv, AHugeImageTakesNoTime) {
+  GridSampleCase c = sized(GridSampleCase(), std::int64_t{1} << 31, 1);
+  c.batch = c.channels = c.out_height = c.out_width = 1;
+  Model model = opset_19(c);
+  const PassOutcome outcome = run_pass(model, kPass);
+  ASSERT_EQ(outcome.applied, 1) << first_reason(outcome);
+  EXPECT_THAT(outcome.sites[0].what, HasSubstr("stride 2147483648 x 1"));
 }
 
 TEST(ReplaceGridSampleDeformConv, EveryChannelKeepsToItself) {

@@ -15,17 +15,26 @@
 // trained with one of them needs that one. No padding is left: outside reads the edge,
 // as in those models; outside=zeros with formula=nearest keeps padding of zeros, by a mask.
 //
-// Options: formula (nearest), outside (edge); form, index_arithmetic and device, which
-//   grid_sample_gather.h explains;
-//   legacy_square_clamp=1 with formula=historical, or --legacy-square-clamp: both axes are bound by
-//   H-1, as the first implementations did, which is wrong where W is not H. For finding out what an
-//   old deployment computes, never for a new one.
+// Options:
+//   formula=nearest (default) or historical, outside=edge (default) or zeros: as above.
+//   legacy_square_clamp=0 (default) or, with formula=historical, 1 (also --legacy-square-clamp):
+//     both axes are bound by H-1, as the first implementations did, which is wrong where W is not
+//     H. For finding out what an old deployment computes, never for a new one.
+//   form=auto (default): the first of these whose indices are all exact in the arithmetic below.
+//     rows: Gather of [N*H*W, C], axis 0; the index (n*H + y)*W + x goes to N*H*W - 1.
+//     elements: GatherElements of [N,C,H*W]; the index y*W + x goes to H*W - 1.
+//     two_axis: GatherND of [N,H,W,C]; the indices y and x go to H - 1 and W - 1.
+//   index_arithmetic=int32 (default), float32, float16 or bfloat16: what a device computes indices
+//     in; whole numbers are exact to 2^31 - 1, 2^24, 2048 and 256.
+//   device=NAME, in its place: that of the device file (arithmetic, "indices"; else its storage),
+//     as htp-v73.
 // Class approximate: another model, which the task gate decides on. r comes from a grid that was
 // rounded to float32 once more than the location was: an index differs from int(r * W + 1/2) of the
 // location itself where that is within 2^-22 W of a whole number.
 // Refuses: nearest (replace_grid_sample_gather has it exactly) and cubic; formula=historical with
 // align_corners, which that formula never meant; legacy_square_clamp where H exceeds W: the old
-// index leaves the row. What read_grid_sample() and plan_gather() refuse.
+// index leaves the row; an index that no form has exactly; a device that takes Gather with constant
+// indices alone; anything but float32 images (rank 4) of known height and width.
 #include <string>
 
 #include "base/status.h"

@@ -9,7 +9,15 @@
 //         y = sum of wy_i * wx_j * Gather(value, y_i * W + x_j) over the four
 //
 // Options:
-//   form, index_arithmetic, device: which indices, exact where (grid_sample_gather.h).
+//   form=auto (default): the first of these whose indices are all exact in the arithmetic below.
+//     rows: Gather of [N*H*W, C], axis 0; the index (n*H + y)*W + x goes to N*H*W - 1.
+//     elements: GatherElements of [N,C,H*W]; the index y*W + x goes to H*W - 1.
+//     two_axis: GatherND of [N,H,W,C]; the indices y and x go to H - 1 and W - 1.
+//   index_arithmetic=int32 (default), float32, float16 or bfloat16: what a device computes indices
+//     in; whole numbers are exact to 2^31 - 1, 2^24, 2048 and 256. With int32 coordinates are cast
+//     first and multiplied as integers, with a float type multiplied in it and cast last.
+//   device=NAME, in its place: that of the device file (arithmetic, "indices"; else its storage),
+//     as htp-v73.
 //   weights=product (default): four weights on small tensors, then four products.
 //     nested: wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d).
 //   zeros=select (default): Where puts 0 for what is not sampled, so that no NaN or Inf of it
@@ -27,8 +35,9 @@
 // sign alike): nearest; linear with zeros, product weights without align_corners and nested ones
 // with align_corners, as its two code paths have it. border and reflection differ in the last bits:
 // it weighs with coordinates that are not clamped. Refuses: cubic (sixteen neighbours); an index
-// that no form has exactly; what read_grid_sample() and plan_gather() refuse; zeros=border where
-// images or channels are not known.
+// that no form has exactly; a device that takes Gather with constant indices alone; anything but
+// float32 images (rank 4) of known height and width; zeros=border where images or channels are not
+// known.
 #include <string>
 
 #include "base/status.h"

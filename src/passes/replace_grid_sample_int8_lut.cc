@@ -21,8 +21,8 @@
 //   1/2            rounding the result, with output=int8
 // and the rounding of float32 coordinates, 2^-22 (W + H + 2) pixels. The bound of the graph is the
 // largest of its sites. Source: kernels/int8_lut_grid_sample/int8_lut_grid_sample.h.
-// Refuses: nearest, cubic, reflection; a value without a range; H or W beyond 2^22; what
-// read_grid_sample() refuses.
+// Refuses: nearest, cubic, reflection; a value without a range; H or W beyond 2^22;
+// anything but float32 images (rank 4) of known height and width.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -108,6 +108,9 @@ TEST(RunPasses, OptionsThatBelongToNoPassAreErrors) {
   }
   const Status status = run_passes(model, fold, {{"fold_constants.limit", "1"}}).status();
   EXPECT_THAT(status.message(), AllOf(HasSubstr("unknown option 'limit'"), HasSubstr("max_bytes")));
+  // The pass is named once.
+  EXPECT_TRUE(status.message().starts_with("pass fold_constants: unknown option"))
+      << status.message();
 }
 
 TEST(RunPasses, RefusesAnOpsetOutsideTheRange) {

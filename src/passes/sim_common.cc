@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/arithmetic_hint.h"
 #include "model/graph.h"
 #include "model/tensor_proto.h"
 #include "passes/inference.h"
@@ -378,10 +379,7 @@ Result<PassOutcome> simulate_storage(Model& model, const PassOptions& options, D
   arithmetic.round_inputs = arithmetic.round_weights = arithmetic.round_outputs = true;
   if (const auto name = options.find("device"); name != options.end()) {
     TENONNX_ASSIGN_OR_RETURN(const Device device, find_device(name->second));
-    if (!device.arithmetic) {
-      return InvalidArgument("device '{}' ({}) has no arithmetic section", device.name,
-                             device.file.string());
-    }
+    if (!device.arithmetic) return InvalidArgument("{}", no_arithmetic(device));
     if (device.arithmetic->storage != storage) {
       return InvalidArgument("device '{}' ({}) stores {}, this pass simulates {}", device.name,
                              device.file.string(), to_string(device.arithmetic->storage),

@@ -22,7 +22,12 @@ Status check_opset(const PassInfo& pass, const Model& model) {
 Result<PassOutcome> run_step(const PassInfo& pass, Model& model, const PassOptions& options) {
   auto outcome = pass.run(model, options);
   if (!outcome.ok()) {
-    const Status status = outcome.status().at(fmt::format("pass {}", pass.name));
+    // Errors of a pass begin with its name already, where they are about its options.
+    const std::string own = fmt::format("{}: ", pass.name);
+    std::string message = outcome.status().message();
+    if (message.starts_with(own)) message.erase(0, own.size());
+    const Status status =
+        Status(outcome.status().code(), fmt::format("pass {}: {}", pass.name, message));
     return status.code() == StatusCode::kDataLoss ? as_defect(status) : status;
   }
   if (outcome->applied > 0)

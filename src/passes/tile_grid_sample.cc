@@ -21,7 +21,8 @@
 //          form    the pass that comes next (default replace_grid_sample_gather), or none:
 //                  GridSample itself; with its own options as they are by default
 // Class bitwise. Refuses: sizes that are not known; a form that does not take the node, with its
-// reason; a node that fits with no number of parts; what read_grid_sample() refuses.
+// reason; a node that fits with no number of parts; anything but float32 images (rank 4) of known
+// height and width.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -47,6 +48,11 @@ struct Options {
   std::string origin;  // of the memory, for messages
   std::string form;
 };
+
+// For messages.
+std::string form_of(const Options& options) {
+  return options.form == kNoForm ? "GridSample itself" : options.form;
+}
 
 Result<Options> read_options(const PassOptions& given) {
   TENONNX_RETURN_IF_ERROR(only_options(kPass, given, {"device", "memory", "form"}));
@@ -156,7 +162,8 @@ Result<std::int64_t> predicted(const Rewriter& r, const GridSampleNode& site,
           outcome.skipped.empty() ? "it finds nothing to do" : outcome.skipped.front().reason);
   }
   const auto peak = peak_memory(model);
-  if (!peak) return FailedPrecondition("the shapes of what {} makes are not known", options.form);
+  if (!peak)
+    return FailedPrecondition("the shapes of what {} makes are not known", form_of(options));
   const std::int64_t inputs =
       site.batch * (site.channels * site.height * site.width + site.points() * 2) * 4;
   return peak->bytes + inputs;
@@ -188,7 +195,7 @@ Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
       return fmt::format(
           "{} needs {} bytes at least, in whatever number of parts up to {} ({}); "
           "{} has {}",
-          options.form, least, most,
+          form_of(options), least, most,
           most == site.out_height ? "a row each"
                                   : "more make a graph of thousands "
                                     "of nodes",
@@ -209,7 +216,7 @@ Result<PassOutcome> tile_grid_sample(Model& model, const PassOptions& given) {
     w.finish("Concat", samples, {{"axis", 2}});
     r.apply(site.node,
             fmt::format("{} parts: {} would need {} bytes, {} in parts; {} has {}", parts,
-                        options.form, *whole, needed, options.origin, options.memory));
+                        form_of(options), *whole, needed, options.origin, options.memory));
     return {};
   }));
   return r.finish();

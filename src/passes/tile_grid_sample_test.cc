@@ -102,6 +102,10 @@ TEST(TileGridSample, RefusesWhatNeverFitsAndWhatTheFormDoesNotTake) {
   ASSERT_EQ(outcome.skipped.size(), 1U);
   EXPECT_THAT(outcome.skipped[0].reason, HasSubstr("in whatever number of parts"));
   EXPECT_THAT(outcome.skipped[0].reason, HasSubstr("option memory has 100"));
+  // Not "none needs ... bytes", which reads as if nothing needed them.
+  outcome = run_pass(model, "tile_grid_sample", {{"memory", "100"}, {"form", "none"}});
+  ASSERT_EQ(outcome.skipped.size(), 1U);
+  EXPECT_THAT(outcome.skipped[0].reason, testing::StartsWith("GridSample itself needs "));
   Model cubic = model_of("<mode = \"cubic\">");
   outcome = run_pass(cubic, "tile_grid_sample", {{"memory", "100"}});
   ASSERT_EQ(outcome.skipped.size(), 1U);
