@@ -34,7 +34,6 @@ Judged judge(const Model& before, const Model& after, const TensorMap& inputs,
   if (!judged.applies) return judged;
   judged.text = (*one)->description();
   const auto found = (*one)->run(inputs);
-  EXPECT_TRUE(found.ok()) << found.status().message();
   judged.settled = found.ok() && found->has_value();
   if (!judged.settled) return judged;
   judged.differing = (*found)->differing;
@@ -125,7 +124,6 @@ TEST(OneRun, ConvolutionsAreJudgedOnStrips) {
   EXPECT_FALSE(judge(before, after("0.03,0.06,0.09,0.1201"), image).settled);
 }
 
-// A shape that was taken for static is looked at while the graph runs.
 TEST(OneRun, ADynamicShapeIsNotFolded) {
   const auto graph = [](const std::string& nodes, const std::string& constants) {
     return model_from_text(fmt::format(
