@@ -20,6 +20,7 @@
 #include "flow/disturbed_graphs.h"
 #include "flow/one_run.h"
 #include "flow/segments.h"
+#include "flow/whole_floor.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "model/graph.h"
@@ -31,32 +32,11 @@
 namespace tenonnx {
 namespace {
 
-bool has_selection(const Model& model) {
-  bool found = false;
-  for_each_graph(model.proto().graph(), [&](const onnx::GraphProto& graph) {
-    found |= std::any_of(graph.node().begin(), graph.node().end(), is_selection);
-  });
-  return found;
-}
-
-bool has_grid_sample(const Model& model) {
-  const auto& nodes = model.proto().graph().node();
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [](const onnx::NodeProto& node) { return node.op_type() == "GridSample"; });
-}
-
 // Nothing of what is being checked is left to a fusion.
 LoadOptions without_optimization(LoadOptions load) {
   load.optimization = Optimization::kDisabled;
   return load;
 }
-
-// Of the rounding errors of an input's values, for the noise floor (proof_inputs.h, disturb).
-constexpr std::uint64_t kWholeSeed = 7;
-
-// More disturbances that are tried where one exchanges rows: of random inputs about every second
-// does.
-constexpr std::uint64_t kMoreDisturbances = 4;
 
 // What the outputs hold that a comparison can say something of.
 class Substance {
@@ -94,6 +74,7 @@ class Whole {
         renamed_(renamed),
         executor_(make_proof_executor()),
         disturbed_(before, *executor_, load_, recomputed),
+        floor_(before, disturbed_, exactness),
         comparison_(exactness == PassClass::kApproximate ? TaskGates::heterogeneous()
                                                          : TaskGates::cpu_reexport(),
                     output_names(before)) {}
@@ -235,85 +216,19 @@ class Whole {
     return {};
   }
 
-  // Where the rounding of the result, or one disturbance, explains the difference, the next
-  // measurement is spared, which is a run of the whole graph: it can only raise the limit.
   Status add_floor(const ReferenceInput& input, const Observation& was, const Observation& is) {
-    std::vector<Observation> others;
-    TENONNX_ASSIGN_OR_RETURN(std::vector<Check> checks, floor_checks(was, is, others));
-    if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(const bool measured, add_disturbed(input, was, others));
-      if (!measured) return {};
-      TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
+    TENONNX_RETURN_IF_ERROR(load_before());
+    TENONNX_ASSIGN_OR_RETURN(auto checks, floor_.judge(*graph_before_, input, was, is));
+    if (!checks) {
+      ++unmeasured_;
+      return {};
     }
-    if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * optimized, disturbed_.optimized());
-      TENONNX_RETURN_IF_ERROR(add_run(*optimized, input, was, others));
-      TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
-    }
-    // The rounding of sampling coordinates, of which disturbed inputs show nothing where the grid
-    // does not depend on them.
-    if (overall_verdict(checks) != Verdict::kPass && samples_) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * moved, disturbed_.grids());
-      TENONNX_RETURN_IF_ERROR(add_run(*moved, input, was, others));
-      TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others));
-    }
-    if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * noisy, disturbed_.storage());
-      if (noisy != nullptr) {
-        TENONNX_RETURN_IF_ERROR(add_run(*noisy, input, was, others));
-        TENONNX_ASSIGN_OR_RETURN(checks, floor_checks(was, is, others, true));
-      }
-    }
-    if (overall_verdict(checks) != Verdict::kPass) {
-      TENONNX_ASSIGN_OR_RETURN(LoadedGraph * moved, with_bounds());
-      if (moved != nullptr) {
-        TENONNX_ASSIGN_OR_RETURN(const Observation bounded, run_whole(*moved, input.tensors));
-        if (!exchanges_rows(was, bounded)) {
-          TENONNX_ASSIGN_OR_RETURN(checks, bound_checks(was, is, bounded));
-        }
-      }
-    }
-    for (Check& check : checks) {
+    for (Check& check : *checks) {
       check.note = fmt::format("largest in '{}'", input.name);
       const auto [it, inserted] = worst_.try_emplace(check.name, check);
       if (!inserted && severity(check) > severity(it->second)) it->second = check;
     }
     return {};
-  }
-
-  // A disturbance that exchanges rows behind a selection measures the exchange: with it anything
-  // would pass. Another one, then; false where all of them do.
-  Result<bool> add_disturbed(const ReferenceInput& input, const Observation& was,
-                             std::vector<Observation>& others) {
-    TENONNX_RETURN_IF_ERROR(load_before());
-    for (std::uint64_t more = 0; more <= kMoreDisturbances; ++more) {
-      TENONNX_ASSIGN_OR_RETURN(
-          Observation disturbed,
-          run_whole(*graph_before_, disturb(input.tensors, kWholeSeed + more)));
-      if (exchanges_rows(was, disturbed)) continue;
-      others.push_back(std::move(disturbed));
-      return true;
-    }
-    ++unmeasured_;
-    return false;
-  }
-
-  // What a disturbed graph gives, where it does not exchange rows.
-  Status add_run(LoadedGraph& graph, const ReferenceInput& input, const Observation& was,
-                 std::vector<Observation>& others) const {
-    TENONNX_ASSIGN_OR_RETURN(Observation run, run_whole(graph, input.tensors));
-    if (!exchanges_rows(was, run)) others.push_back(std::move(run));
-    return {};
-  }
-
-  // Rounding moves an output by 1e-7 to 1e-3 of itself (the latter with float16 inside); another
-  // row in its place by 3e-2 and more, as measured on full-size detectors with random inputs.
-  bool exchanges_rows(const Observation& was, const Observation& other) const {
-    constexpr double kAnotherRow = 1e-2;
-    return selects_ && std::any_of(was.outputs.begin(), was.outputs.end(), [&](const auto& output) {
-             const auto error = compare_tensors(output.second, other.outputs.at(output.first));
-             return error.ok() && error->relative_l2 && *error->relative_l2 > kAnotherRow;
-           });
   }
 
   // The gates of a cpu re-export are for float32. Where float16 is inside, what one rounding more
@@ -374,47 +289,6 @@ class Whole {
     return {};
   }
 
-  static Result<std::vector<Check>> floor_checks(const Observation& was, const Observation& is,
-                                                 const std::vector<Observation>& others,
-                                                 bool narrow = false) {
-    std::vector<Check> all;
-    for (const auto& [name, tensor] : was.outputs) {
-      std::vector<Tensor> disturbed;
-      for (const Observation& other : others) disturbed.push_back(other.outputs.at(name));
-      TENONNX_ASSIGN_OR_RETURN(OutputFloor floor, output_floor(tensor, disturbed));
-      if (narrow) floor.floor.origin += ", each of what is float16 inside by one more";
-      TENONNX_ASSIGN_OR_RETURN(auto checks,
-                               algebraic_checks(name, tensor, is.outputs.at(name), floor));
-      all.insert(all.end(), std::make_move_iterator(checks.begin()),
-                 std::make_move_iterator(checks.end()));
-    }
-    return all;
-  }
-
-  // Against what errors as large as the bounds do.
-  static Result<std::vector<Check>> bound_checks(const Observation& was, const Observation& is,
-                                                 const Observation& bounded) {
-    std::vector<Check> all;
-    for (const auto& [name, tensor] : was.outputs) {
-      TENONNX_ASSIGN_OR_RETURN(const TensorError most,
-                               compare_tensors(tensor, bounded.outputs.at(name)));
-      constexpr std::string_view kOrigin = "what errors as large as the bounds of the passes do";
-      if (!is_floating(tensor.dtype())) {
-        TENONNX_ASSIGN_OR_RETURN(const Identity found,
-                                 compare_identical(tensor, is.outputs.at(name)));
-        all.push_back(make_check(name + ": differing elements",
-                                 static_cast<double>(found.differing), Comparison::kAtMost,
-                                 {static_cast<double>(most.differing), std::string(kOrigin)}));
-        continue;
-      }
-      TENONNX_ASSIGN_OR_RETURN(
-          auto checks, bounded_checks(name, tensor, is.outputs.at(name), most.max_abs, kOrigin));
-      all.insert(all.end(), std::make_move_iterator(checks.begin()),
-                 std::make_move_iterator(checks.end()));
-    }
-    return all;
-  }
-
   std::vector<Check> checks() const {
     const std::string over = fmt::format("over {}", inputs_.description());
     if (inputs_.size() == 0) return {inconclusive_check("whole graph", "there are no inputs")};
@@ -464,7 +338,7 @@ class Whole {
     for (const auto& [name, check] : worst_) {
       Check copy = check;
       copy.name = "whole graph: " + name;
-      if (copy.verdict == Verdict::kFail && selects_) {
+      if (copy.verdict == Verdict::kFail && floor_.selects()) {
         copy.verdict = Verdict::kInconclusive;
         copy.note +=
             "; behind a selection rows may change places: give --images of a model with a "
@@ -489,9 +363,9 @@ class Whole {
   std::unique_ptr<LoadedGraph> graph_before_, graph_after_;
   std::unique_ptr<LoadedGraph> single_before_, single_after_;  // loaded with one thread
   DisturbedGraphs disturbed_;                                  // of `before`
+  WholeFloor floor_;
   ChainComparison comparison_;
-  Substance substance_;  // of the graph before
-  const bool selects_ = has_selection(before_), samples_ = has_grid_sample(before_);
+  Substance substance_;          // of the graph before
   std::int64_t unmeasured_ = 0;  // inputs without a noise floor
   std::int64_t differing_ = 0;
   std::string first_, broken_;
