@@ -35,14 +35,18 @@ std::string forms() {
   return out;
 }
 
-std::string form_for(DType indices, std::int64_t side) {
+GatherOptions counting_in(DType indices) {
+  GatherOptions options;
+  options.indices = options.coordinates = indices;
+  return options;
+}
+
+std::string form_for(const GatherOptions& options, std::int64_t side) {
   GridSampleNode site;
   site.batch = 1;
   site.channels = 1;
   site.height = site.width = side;
   site.out_height = site.out_width = side;
-  GatherOptions options;
-  options.indices = options.coordinates = indices;
   GatherPlan plan;
   return plan_gather(site, options, 0, plan).empty() ? std::string(to_string(plan.form)) : "-";
 }
@@ -52,9 +56,10 @@ std::string devices() {
   std::string out = "| device file | indices in | exact to |";
   for (const std::int64_t side : kSides) out += fmt::format(" {0} x {0} |", side);
   out += "\n|---|---|---|---|---|---|---|---|\n";
-  const auto row = [&](const std::string& name, DType indices) {
-    out += fmt::format("| {} | {} | {} |", name, to_string(indices), largest_exact_index(indices));
-    for (const std::int64_t side : kSides) out += fmt::format(" {} |", form_for(indices, side));
+  const auto row = [&](const std::string& name, const GatherOptions& options) {
+    out += fmt::format("| {} | {} | {} |", name, to_string(options.indices),
+                       largest_exact_index(options.indices));
+    for (const std::int64_t side : kSides) out += fmt::format(" {} |", form_for(options, side));
     out += "\n";
   };
   std::set<fs::path> files;
@@ -63,11 +68,13 @@ std::string devices() {
     if (file.stem() == "schema") continue;
     const auto device = find_device(file.stem().string());
     EXPECT_TRUE(device.ok()) << device.status().message();
-    if (device.ok() && device->arithmetic)
-      row("`" + device->name + "`", device->arithmetic->index_type());
+    if (!device.ok() || !device->arithmetic) continue;
+    const auto options = gather_options("p", {{"device", device->name}});
+    EXPECT_TRUE(options.ok()) << options.status().message();
+    if (options.ok()) row("`" + device->name + "`", *options);
   }
   for (const DType type : {DType::kInt32, DType::kFloat32, DType::kFloat16, DType::kBFloat16})
-    row("any other", type);
+    row("any other", counting_in(type));
   return out;
 }
 
