@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "model/grid_sample_modes.h"
 #include "ort/capture.h"
+#include "passes/fold_rules.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
@@ -179,7 +180,27 @@ bool ProofRun::is_constant(const RegionTensor& input) const {
   const auto constant = [](const Value* value) {
     return value != nullptr && value->is_initializer();
   };
-  return constant(before_index_.find(input.before)) || constant(after_index_.find(input.after));
+  return constant(before_index_.find(input.before)) || constant(after_index_.find(input.after)) ||
+         follows_from_constants(input.before);
+}
+
+// What a graph computes of its constants alone is no more an input than these: a grid of learned
+// queries behind a whole self-attention, say, which a pass may have computed.
+bool ProofRun::follows_from_constants(const std::string& name) const {
+  if (!constant_tensors_) {
+    constant_tensors_.emplace();
+    for (const Value& value : before_index_.values())
+      if (value.is_initializer() && !value.is_input) constant_tensors_->insert(value.name);
+    for (const onnx::NodeProto& node : before_.proto().graph().node()) {
+      const auto inputs = all_inputs(node);
+      if (never_folded(node) || !std::all_of(inputs.begin(), inputs.end(), [&](auto input) {
+            return constant_tensors_->contains(input);
+          }))
+        continue;
+      constant_tensors_->insert(node.output().begin(), node.output().end());
+    }
+  }
+  return constant_tensors_->contains(name);
 }
 
 std::set<std::string> ProofRun::kept_inputs(std::span<const ChangedRegion* const> regions) const {

@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@ class ProofRun {
   // What a pass has found to be constant is no free input of the region.
   std::set<std::string> kept_inputs(std::span<const ChangedRegion* const> regions) const;
   bool is_constant(const RegionTensor& input) const;
+  bool follows_from_constants(const std::string& name) const;
   // False where a region of the same computation was proved already.
   bool is_first_of_its_kind(const ChangedRegion& region, const TensorMap& values);
 
@@ -97,6 +99,8 @@ class ProofRun {
   const Model& after_;
   const PassOutcome& outcome_;
   const GraphIndex before_index_, after_index_;
+  // Of the graph before; made when it is first asked for.
+  mutable std::optional<std::unordered_set<std::string_view>> constant_tensors_;
   GraphDiff diff_;
   TensorInfos infos_;
   PassProof result_;
