@@ -25,7 +25,7 @@ Result<NoiseFloor> storage_noise_floor(const Tensor& y, DType storage, std::stri
   visit_elements(y, [&](const auto* p) {
     if constexpr (is_float_element<std::remove_cvref_t<decltype(*p)>>) {
       floating = true;
-      for (std::int64_t i = 0; i < y.size(); ++i) {
+      for (std::int64_t i = 0, n = y.size(); i < n; ++i) {
         const double value = to_double(p[i]);
         if (!std::isfinite(value)) continue;
         const double kept = stored(value, storage);

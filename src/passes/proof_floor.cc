@@ -35,7 +35,7 @@ double largest_finite(const Tensor& tensor) {
   visit_elements(tensor, [&](const auto* p) {
     using Element = std::remove_cvref_t<decltype(*p)>;
     if constexpr (is_float_element<Element>) {
-      for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      for (std::int64_t i = 0, n = tensor.size(); i < n; ++i) {
         const double v = std::fabs(to_double(p[i]));
         if (std::isfinite(v)) largest = std::max(largest, v);
       }

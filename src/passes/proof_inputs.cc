@@ -47,7 +47,7 @@ Range range_of(const Tensor& tensor) {
   std::int64_t count = 0;
   visit_elements(tensor, [&](const auto* p) {
     if constexpr (is_float_element<std::remove_cvref_t<decltype(*p)>>) {
-      for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      for (std::int64_t i = 0, n = tensor.size(); i < n; ++i) {
         const double v = to_double(p[i]);
         if (!std::isfinite(v)) continue;
         r.low = count == 0 ? v : std::min(r.low, v);
@@ -141,7 +141,7 @@ Tensor disturbed(const Tensor& tensor, std::uint64_t seed, bool keep_short) {
       out = tensor.clone();
       auto* to = out.mutable_data<Element>();
       std::mt19937_64 engine(seed);
-      for (std::int64_t i = 0; i < out.size(); ++i) {
+      for (std::int64_t i = 0, n = out.size(); i < n; ++i) {
         const int by = static_cast<int>(engine() % 3) - 1;
         if (!keep_short || !is_short(to_double(p[i]))) disturb_element(to + i, by);
       }
@@ -195,7 +195,7 @@ TensorMap make_inputs(MadeCase made, const TensorMap& captured, const std::set<s
       using Element = std::remove_cvref_t<decltype(*p)>;
       if constexpr (is_float_element<Element>) {
         auto* to = filled.mutable_data<Element>();
-        for (std::int64_t i = 0; i < filled.size(); ++i)
+        for (std::int64_t i = 0, n = filled.size(); i < n; ++i)
           store(to + i, made_value(made, range, engine));
       }
     });
