@@ -271,6 +271,8 @@ TEST(FoldStaticGrid, AConstantThatIsComputedFarAboveIsNoInput) {
   ASSERT_TRUE(proof.ok()) << proof.status().message();
   EXPECT_EQ(proof->verdict, Verdict::kPass)
       << (proof->failures.empty() ? "" : to_text(proof->failures[0].check));
+  ASSERT_EQ(proof->sampling.size(), 1U);
+  EXPECT_GT(proof->sampling[0].levels.at(0).taps.taps, 0);
 }
 
 TEST(FoldStaticGrid, TheOperatorsTypeIsKnownToWhatFollows) {

@@ -92,11 +92,11 @@ bool ProofRun::one_sided(const ChangedRegion& region) const {
   }
   const auto read_before = read_for(before_, region.before, was);
   const auto read_after = read_for(after_, region.after, is);
-  // Inputs of the graph are free, whichever form takes them.
+  // Inputs of the graph are free, whichever form takes them, and constants have one value.
   return std::any_of(region.inputs.begin(), region.inputs.end(), [&](const RegionTensor& input) {
     const Value* value = before_index_.find(input.before);
     return read_before.contains(input.before) != read_after.contains(input.after) &&
-           value != nullptr && value->producer >= 0;
+           value != nullptr && value->producer >= 0 && !is_constant(input);
   });
 }
 
