@@ -39,6 +39,11 @@ Check failed(std::string name, const Status& status) {
   return check;
 }
 
+Result<TensorMap> outputs_of(Result<Observation> ran) {
+  if (!ran.ok()) return ran.status();
+  return std::move(ran->outputs);
+}
+
 // Runs the proof; one object, so that its steps share what is loaded.
 class Prover {
  public:
@@ -99,9 +104,7 @@ class Prover {
     if (request_.source != nullptr && contract_.size) {
       TENONNX_ASSIGN_OR_RETURN(SizeOrderFinding found,
                                check_size_order(contract_, [this](const TensorMap& inputs) {
-                                 auto ran = references_->run_whole(inputs);
-                                 return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
-                                                 : Result<TensorMap>(ran.status());
+                                 return outputs_of(references_->run_whole(inputs));
                                }));
       if (found.settled)
         proof_.notes.push_back(std::move(found.note));
@@ -118,9 +121,7 @@ class Prover {
   Status check_own_size_order() {
     if (!references_->runs_package()) return {};
     const auto found = check_size_order(contract_, [this](const TensorMap& inputs) {
-      auto ran = references_->run_package(inputs);
-      return ran.ok() ? Result<TensorMap>(std::move(ran->outputs))
-                      : Result<TensorMap>(ran.status());
+      return outputs_of(references_->run_package(inputs));
     });
     if (!found.ok())
       size_order_ = failed(size_order_check_name(contract_) + " in the package", found.status());

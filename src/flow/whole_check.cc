@@ -2,12 +2,9 @@
 // Copyright The tenonnx authors
 #include "flow/whole_check.h"
 
-#include <onnx/onnx_pb.h>
-
 #include <algorithm>
 #include <cmath>
 #include <future>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,11 +20,8 @@
 #include "flow/whole_floor.h"
 #include "metrics/elements.h"
 #include "metrics/tensor_error.h"
-#include "model/graph.h"
-#include "model/selects.h"
 #include "model/shapes.h"
 #include "passes/proof_floor.h"
-#include "passes/proof_inputs.h"
 
 namespace tenonnx {
 namespace {

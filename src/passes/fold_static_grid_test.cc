@@ -7,7 +7,6 @@
 
 #include "passes/fusion_test_support.h"
 #include "passes/grid_sample_test_support.h"
-#include "passes/proof.h"
 #include "passes/static_grid_test_support.h"
 
 namespace tenonnx {
@@ -262,17 +261,10 @@ TEST(FoldStaticGrid, AConstantThatIsComputedFarAboveIsNoInput) {
   const PassOutcome outcome = run_pass(after, kPass);
   ASSERT_EQ(outcome.applied, 1) << first_reason(outcome);
   const TensorMap inputs = {{"value", ramp({1, 4, 6, 8})}, {"x", ramp({1, 3, 3, 2})}};
-  ProofData data;
-  data.count = 1;
-  data.load = [&](std::size_t) { return Result<TensorMap>(inputs); };
-  const auto executor = make_cpu_executor();
-  const auto pass = find_pass(kPass);
-  const auto proof = PassProver(*executor, data, {}).prove(**pass, before, after, outcome);
-  ASSERT_TRUE(proof.ok()) << proof.status().message();
-  EXPECT_EQ(proof->verdict, Verdict::kPass)
-      << (proof->failures.empty() ? "" : to_text(proof->failures[0].check));
-  ASSERT_EQ(proof->sampling.size(), 1U);
-  EXPECT_GT(proof->sampling[0].levels.at(0).taps.taps, 0);
+  const PassProof proof = proof_of(kPass, before, after, outcome, inputs);
+  EXPECT_EQ(proof.verdict, Verdict::kPass) << first_failure(proof);
+  ASSERT_EQ(proof.sampling.size(), 1U);
+  EXPECT_GT(proof.sampling[0].levels.at(0).taps.taps, 0);
 }
 
 TEST(FoldStaticGrid, TheOperatorsTypeIsKnownToWhatFollows) {

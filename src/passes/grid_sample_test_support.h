@@ -16,9 +16,29 @@
 
 #include "kernels/grid_sample/grid_sample.h"
 #include "passes/grid_sample_form.h"
+#include "passes/proof.h"
 #include "passes/test_support.h"
 
 namespace tenonnx {
+
+// The proof of what a pass did, on these inputs.
+inline PassProof proof_of(const std::string& pass, const Model& before, const Model& after,
+                          const PassOutcome& outcome, const TensorMap& inputs) {
+  ProofData data;
+  data.count = 1;
+  data.load = [&](std::size_t) { return Result<TensorMap>(inputs); };
+  const auto executor = make_cpu_executor();
+  const auto info = find_pass(pass);
+  EXPECT_TRUE(info.ok()) << info.status().message();
+  auto proof = PassProver(*executor, data, {}).prove(**info, before, after, outcome);
+  EXPECT_TRUE(proof.ok()) << proof.status().message();
+  return proof.ok() ? std::move(proof).value() : PassProof();
+}
+
+// Of its first failure; "" where there is none.
+inline std::string first_failure(const PassProof& proof) {
+  return proof.failures.empty() ? "" : to_text(proof.failures[0].check);
+}
 
 struct GridSampleCase {
   std::int64_t batch = 2, channels = 3, height = 5, width = 7, out_height = 6, out_width = 11;

@@ -23,15 +23,15 @@
 // coordinate of an image of W pixels by W * 2^-24 in its first steps, and a form may err by 8 times
 // what rounding does (proof.h). So where offsets are rounded by more than 6 times that, the points
 // are laid out anew, as near to the image's own shape as their number allows, and the result is
-// reshaped: 300 x 4 points as 20 x 60, 8,500 x 4 as 200 x 170. Where that is too coarse as well (of
+// reshaped: 300 x 4 points as 20 x 60, 8,500 x 4 as 136 x 250. Where that is too coarse as well (of
 // a level of 10 x 10 the latter), the pass refuses.
 //
 // A coordinate outside of (-1, W), NaN and infinities among them, becomes W, where nothing is
 // sampled. Class algebraic on finite values: ONNX Runtime 1.29's DeformConv multiplies what is
 // outside by 0, so that a NaN or Inf at the edge reaches the output from there, within its channel.
 // Refuses: another mode than linear, another padding than zeros; a
-// lattice as above, or too far a one; a model below opset 19 (convert_opset first); shapes that are
-// not known.
+// lattice as above, or too coarse a one; a model below opset 19 (convert_opset first); shapes that
+// are not known.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -5,7 +5,6 @@
 
 #include "passes/fusion_test_support.h"
 #include "passes/grid_sample_test_support.h"
-#include "passes/proof.h"
 
 namespace tenonnx {
 namespace {
@@ -110,15 +109,8 @@ TEST(ReplaceGridSampleDeformConv, WhatIsTakenIsProved) {
     Tensor value = ramp(c.value_shape());
     for (std::int64_t i = 0; i < value.size(); ++i) value.mutable_data<float>()[i] *= 100;
     const TensorMap inputs = {{"value", value}, {"grid", probe_grid(c, false)}};
-    ProofData data;
-    data.count = 1;
-    data.load = [&](std::size_t) { return Result<TensorMap>(inputs); };
-    const auto executor = make_cpu_executor();
-    const auto pass = find_pass(kPass);
-    const auto proof = PassProver(*executor, data, {}).prove(**pass, before, after, outcome);
-    ASSERT_TRUE(proof.ok()) << proof.status().message();
-    EXPECT_EQ(proof->verdict, Verdict::kPass)
-        << size << ": " << (proof->failures.empty() ? "" : to_text(proof->failures[0].check));
+    const PassProof proof = proof_of(kPass, before, after, outcome, inputs);
+    EXPECT_EQ(proof.verdict, Verdict::kPass) << size << ": " << first_failure(proof);
   }
 }
 

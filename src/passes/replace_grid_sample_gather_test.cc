@@ -5,7 +5,6 @@
 
 #include "passes/fusion_test_support.h"
 #include "passes/grid_sample_test_support.h"
-#include "passes/proof.h"
 
 namespace tenonnx {
 namespace {
@@ -272,16 +271,9 @@ TEST(ReplaceGridSampleGather, BorderAndReflectionAreProved) {
         const PassOutcome outcome = run_pass(after, "replace_grid_sample_gather");
         ASSERT_EQ(outcome.applied, 1) << first_reason(outcome);
         const TensorMap inputs = {{"value", ramp(c.value_shape())}, {"grid", probe_grid(c, false)}};
-        ProofData data;
-        data.count = 1;
-        data.load = [&](std::size_t) { return Result<TensorMap>(inputs); };
-        const auto executor = make_cpu_executor();
-        const auto pass = find_pass("replace_grid_sample_gather");
-        const auto proof = PassProver(*executor, data, {}).prove(**pass, before, after, outcome);
-        ASSERT_TRUE(proof.ok()) << proof.status().message();
-        EXPECT_EQ(proof->verdict, Verdict::kPass)
-            << c.text() << ": "
-            << (proof->failures.empty() ? "" : to_text(proof->failures[0].check));
+        const PassProof proof =
+            proof_of("replace_grid_sample_gather", before, after, outcome, inputs);
+        EXPECT_EQ(proof.verdict, Verdict::kPass) << c.text() << ": " << first_failure(proof);
       }
 }
 
