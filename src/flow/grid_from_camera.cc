@@ -9,6 +9,7 @@
 #include "base/npy.h"
 #include "base/status.h"
 #include "base/wording.h"
+#include "flow/staged_files.h"
 
 namespace tenonnx {
 namespace {
@@ -28,14 +29,7 @@ Status check_out(const GridFromCameraOptions& options) {
   if (fs::equivalent(options.calibration, out, error))
     return InvalidArgument("the output '{}' is the calibration itself: name another file",
                            out.string());
-  if (fs::is_directory(out, error))
-    return InvalidArgument("the output '{}' is a directory: name a file in it", out.string());
-  if (fs::exists(out, error) && !fs::is_regular_file(out, error))
-    return InvalidArgument("the output '{}' is no regular file: it would be replaced by one",
-                           out.string());
-  if (fs::exists(out, error) && !options.force)
-    return FailedPrecondition("'{}' exists: --force replaces it", out.string());
-  return {};
+  return check_output_file(out, options.force);
 }
 
 Status check(const GridFromCameraOptions& options) {

@@ -53,16 +53,8 @@ Status check_paths(const OptimizeOptions& options) {
   if (fs::equivalent(options.model, options.out, error))
     return InvalidArgument("the output '{}' is the model itself: name another file",
                            options.out.string());
-  for (const fs::path& path : {options.out, names_file(options.out)}) {
-    if (fs::is_directory(path, error))
-      return InvalidArgument("the output '{}' is a directory: name a file in it", path.string());
-    if (fs::exists(path, error) && !fs::is_regular_file(path, error))
-      return InvalidArgument("the output '{}' is no regular file: it would be replaced by one",
-                             path.string());
-    if (fs::exists(path, error) && !options.force)
-      return FailedPrecondition("'{}' exists: --force replaces it", path.string());
-  }
-  return {};
+  TENONNX_RETURN_IF_ERROR(check_output_file(options.out, options.force));
+  return check_output_file(names_file(options.out), options.force);
 }
 
 std::uint64_t bytes_on_disk(const fs::path& model, const std::vector<ExternalFile>& external) {

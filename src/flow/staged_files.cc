@@ -11,6 +11,18 @@
 namespace tenonnx {
 namespace fs = std::filesystem;
 
+Status check_output_file(const fs::path& path, bool force) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    return InvalidArgument("the output '{}' is a directory: name a file in it", path.string());
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error))
+    return InvalidArgument("the output '{}' is no regular file: it would be replaced by one",
+                           path.string());
+  if (fs::exists(path, error) && !force)
+    return FailedPrecondition("'{}' exists: --force replaces it", path.string());
+  return {};
+}
+
 Result<StagedFiles> StagedFiles::create(const fs::path& out) {
   StagedFiles staged;
   std::error_code error;

@@ -13,6 +13,11 @@
 
 namespace tenonnx {
 
+// Whether a command may write `path`. InvalidArgument for a directory, and for what is no regular
+// file (a device, say, which would be replaced); FailedPrecondition where it exists, without
+// `force`.
+Status check_output_file(const std::filesystem::path& path, bool force);
+
 // A directory beside `out`, from which files are renamed into their places. What is not published
 // goes with the object.
 class StagedFiles {
