@@ -3,6 +3,7 @@
 #include "adapters/sim.h"
 
 #include "adapters/device_versions.h"
+#include "adapters/differing_op.h"
 #include "adapters/sim_round_op.h"
 #include "base/status.h"
 #include "ort/library.h"
@@ -46,6 +47,7 @@ class ProofExecutor : public Executor {
     TENONNX_RETURN_IF_ERROR(onnxruntime().status());
     SessionSetup setup = without_packing();
     setup.custom_ops.push_back(make_sim_ops());
+    setup.custom_ops.push_back(make_proof_ops());
     return load_session(model, options, setup);
   }
 

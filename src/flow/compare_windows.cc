@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "base/parallel.h"
 #include "base/status.h"
-#include "flow/parallel.h"
 #include "passes/layout.h"
 
 namespace tenonnx {

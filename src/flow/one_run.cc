@@ -5,71 +5,31 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "base/wording.h"
-#include "metrics/tensor_error.h"
+#include "flow/equal_constants.h"
 #include "model/graph.h"
-#include "model/shapes.h"
-#include "model/tensor_proto.h"
 #include "passes/constant_part.h"
-#include "passes/edit.h"
 #include "passes/local_region.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
 #include "passes/region_sessions.h"
+#include "passes/rounding_region.h"
 
 namespace tenonnx {
 namespace {
 
-// Kept while the graph after runs; beyond, two runs need less.
-constexpr std::int64_t kMostBorderBytes = std::int64_t{1} << 30;
+// What is kept of a run for floors; beyond, two runs need less.
+constexpr std::int64_t kMostKeptBytes = std::int64_t{1} << 30;
+// Kept whatever the region does: less than a second run costs.
+constexpr std::int64_t kAlwaysKeptBytes = 64 << 10;
 constexpr std::uint64_t kSeed = 7;
 
 using Renamed = std::map<std::string, std::string>;
-
-// Constants of the graph before by the constants of the graph after that hold the same: passes
-// fold, share and name them anew, and none of that is a change.
-void add_equal_constants(const Model& before, const Model& after, Renamed& renamed) {
-  const auto key_of = [](const Model& model, const onnx::TensorProto& tensor) {
-    std::string key = std::to_string(tensor.data_type());
-    for (const std::int64_t size : tensor.dims()) key += fmt::format(",{}", size);
-    // The beginning tells nearly all apart; the rest is compared.
-    constexpr std::size_t kBeginning = 64;
-    if (tensor.has_raw_data()) return key + ":" + tensor.raw_data().substr(0, kBeginning);
-    const auto value = model.tensor(tensor);
-    if (!value.ok()) return key;
-    return key + ":" +
-           std::string(static_cast<const char*>(value->raw()),
-                       std::min(kBeginning, value->bytes()));
-  };
-  std::unordered_map<std::string, std::vector<const onnx::TensorProto*>> there;
-  std::unordered_map<std::string_view, const onnx::TensorProto*> by_name;
-  for (const auto& tensor : after.proto().graph().initializer()) {
-    there[key_of(after, tensor)].push_back(&tensor);
-    by_name.emplace(tensor.name(), &tensor);
-  }
-  const auto same = [&](const onnx::TensorProto& a, const onnx::TensorProto& b) {
-    return same_constant(before, a, after, b);
-  };
-  for (const auto& tensor : before.proto().graph().initializer()) {
-    if (const auto named = by_name.find(tensor.name());
-        named != by_name.end() && same(tensor, *named->second))
-      continue;
-    const auto alike = there.find(key_of(before, tensor));
-    if (alike == there.end()) continue;
-    for (const onnx::TensorProto* other : alike->second) {
-      if (!same(tensor, *other)) continue;
-      renamed[tensor.name()] = other->name();
-      break;
-    }
-  }
-}
 
 // Only what both graphs have: a pass may have spoken of a constant that is computed here.
 Renamed known_names(const GraphIndex& before, const GraphIndex& after, const Renamed& renamed) {
@@ -82,111 +42,168 @@ Renamed known_names(const GraphIndex& before, const GraphIndex& after, const Ren
   return known;
 }
 
-// More outputs for a graph.
-class Outputs {
- public:
-  explicit Outputs(onnx::ModelProto& proto) : graph_(*proto.mutable_graph()), fresh_(proto) {
-    for (const auto& output : graph_.output()) there_.insert(output.name());
-  }
-  void add(const TensorInfo& tensor) {
-    if (there_.insert(tensor.name).second) *graph_.add_output() = to_value_info(tensor);
-  }
-  // Return the names of the outputs.
-  std::string add_shape(const std::string& tensor) {
-    return add_node(make_node("Shape", {tensor}, {fresh_.make(tensor + "_shape")}));
-  }
-  std::string add_strip(const std::string& tensor, std::size_t rank) {
-    const auto integer = [&](const char* what, std::int64_t value) {
-      const std::string name = fresh_.make(tensor + what);
-      *graph_.add_initializer() =
-          to_tensor_proto(Tensor::from<std::int64_t>(DType::kInt64, {1}, {value}), name);
-      return name;
-    };
-    return add_node(make_node("Slice",
-                              {tensor, integer("_first", 0), integer("_last", kStripRows),
-                               integer("_axis", static_cast<std::int64_t>(rank) - 2)},
-                              {fresh_.make(tensor + "_strip")}));
-  }
+bool same_opsets(const Model& a, const Model& b) {
+  const auto opsets = [](const Model& model) {
+    std::map<std::string, std::int64_t> out;
+    for (const auto& opset : model.proto().opset_import())
+      out[std::string(normalized_domain(opset.domain()))] = opset.version();
+    return out;
+  };
+  const auto ours = opsets(a), theirs = opsets(b);
+  return std::all_of(ours.begin(), ours.end(), [&](const auto& opset) {
+    const auto other = theirs.find(opset.first);
+    return other == theirs.end() || other->second == opset.second;
+  });
+}
 
- private:
-  std::string add_node(onnx::NodeProto node) {
-    std::string output = node.output(0);
-    *graph_.add_node() = std::move(node);
-    graph_.add_output()->set_name(output);
-    return output;
-  }
-  onnx::GraphProto& graph_;
-  UniqueNames fresh_;
-  std::set<std::string> there_;
-};
+std::int64_t bytes_of(const TensorInfo& info) {
+  return std::max<std::int64_t>(0, element_count(info.shape)) *
+         static_cast<std::int64_t>(size_of(info.dtype));
+}
 
 }  // namespace
 
 Result<std::unique_ptr<OneRun>> OneRun::prepare(const Model& before, const Model& after,
                                                 const Renamed& renamed, PassClass exactness,
                                                 const Executor& executor, const LoadOptions& load) {
-  const TensorInfos infos = infer_shapes(after);
-  const GraphIndex after_index(after.proto().graph());
+  if (!same_opsets(before, after)) return std::unique_ptr<OneRun>();
+  std::unique_ptr<OneRun> made(new OneRun(after, exactness, executor, load));
+  made->infos_ = infer_shapes(after);
   const auto image = [&](std::string_view name) {
     const auto it = renamed.find(std::string(name));
     return it == renamed.end() ? std::string(name) : it->second;
   };
-  const auto static_shape = [&](const std::string& name) -> std::optional<Shape> {
-    const auto info = infos.find(name);
-    if (info == infos.end() || !info->second.has_rank || element_count(info->second.shape) < 0)
-      return std::nullopt;
-    return info->second.shape;
-  };
   auto computed = compute_constants(
-      before, [&](std::string_view tensor) { return static_shape(image(tensor)); });
+      before, [&](std::string_view tensor) { return made->static_shape(image(tensor)); });
   if (!computed.ok()) return std::unique_ptr<OneRun>();
-  std::unique_ptr<OneRun> made(new OneRun(after, exactness, executor, load));
   made->before_ = std::move(computed->model);
+  const GraphIndex after_index(after.proto().graph());
+  for (const auto& [tensor, shape] : computed->shapes) {
+    const std::string there = image(tensor);
+    if (after_index.find(there) == nullptr) return std::unique_ptr<OneRun>();
+    made->assumed_.emplace(there, shape);
+  }
   Renamed names = known_names(GraphIndex(made->before_.proto().graph()), after_index, renamed);
   add_equal_constants(made->before_, after, names);
   auto diff = diff_graphs(made->before_, after, names, "(all)");
   if (!diff.ok()) return std::unique_ptr<OneRun>();
   made->diff_ = std::move(*diff);
+  if (!made->find_parts() || !made->join().ok()) return std::unique_ptr<OneRun>();
+  return made;
+}
 
-  auto proto = std::make_unique<onnx::ModelProto>(after.proto());
-  Outputs outputs(*proto);
-  std::int64_t bytes = 0;
-  for (const ChangedRegion& region : made->diff_.regions) {
-    const bool strips = exactness == PassClass::kAlgebraic &&
-                        takes_strips(made->before_, after, region, [&](const RegionTensor& input) {
-                          return static_shape(input.after);
-                        });
-    (strips ? made->on_strips_ : made->whole_).push_back(&region);
+std::optional<Shape> OneRun::static_shape(const std::string& tensor) const {
+  const auto info = infos_.find(tensor);
+  if (info == infos_.end() || !info->second.has_rank || element_count(info->second.shape) < 0)
+    return std::nullopt;
+  return info->second.shape;
+}
+
+bool OneRun::find_parts() {
+  const GraphIndex before(before_.proto().graph()), after(after_.proto().graph());
+  for (const ChangedRegion& region : diff_.regions) {
+    std::int64_t bytes = 0;
     for (const auto* list : {&region.inputs, &region.outputs})
       for (const RegionTensor& tensor : *list) {
-        if (strips && list == &region.outputs) continue;
-        const Value* value = after_index.find(tensor.after);
-        const auto info = infos.find(tensor.after);
-        if (tensor.before.empty() || value == nullptr || info == infos.end() ||
+        const auto info = infos_.find(tensor.after);
+        if (tensor.before.empty() || after.find(tensor.after) == nullptr || info == infos_.end() ||
             info->second.dtype == DType::kUndefined)
-          return std::unique_ptr<OneRun>();
-        auto& borders = strips ? made->strip_borders_ : made->borders_;
-        if (!borders.try_emplace(tensor.before, tensor.after).second) continue;
-        if (strips) {
-          borders[tensor.before] = outputs.add_strip(tensor.after, info->second.shape.size());
-          continue;
-        }
-        if (value->producer >= 0) outputs.add(infos.at(tensor.after));
-        bytes += std::max<std::int64_t>(0, element_count(info->second.shape)) *
-                 static_cast<std::int64_t>(size_of(info->second.dtype));
+          return false;
+        bytes += bytes_of(info->second);
       }
+    Part part;
+    part.region = &region;
+    if (exactness_ == PassClass::kAlgebraic) {
+      part.on_strips = takes_strips(before, after, region, [&](const RegionTensor& input) {
+        return static_shape(input.after);
+      });
+      part.kept = part.on_strips || bytes < kAlwaysKeptBytes ||
+                  may_round_otherwise(before_, before, after, region);
+    }
+    parts_.push_back(std::move(part));
   }
-  if (bytes > kMostBorderBytes) return std::unique_ptr<OneRun>();
-  for (const auto& [tensor, shape] : computed->shapes) {
-    const std::string there = image(tensor);
-    if (after_index.find(there) == nullptr) return std::unique_ptr<OneRun>();
-    if (!made->shapes_.contains(there))
-      made->shapes_.emplace(there, std::pair(outputs.add_shape(there), shape));
+  return true;
+}
+
+Status OneRun::join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kept_bytes) {
+  std::vector<Part*> parts;
+  std::vector<const ChangedRegion*> regions;
+  for (Part& part : parts_)
+    if (part.on_strips == on_strips) {
+      parts.push_back(&part);
+      regions.push_back(part.region);
+    }
+  if (parts.empty()) return {};
+  Borders& borders = on_strips ? strip_borders_ : borders_;
+  Borders taken;
+  TensorInfos infos;
+  for (const Part* part : parts)
+    for (const RegionTensor& input : part->region->inputs) {
+      TensorInfo info = infos_.at(input.after);
+      if (const auto [it, fresh] = taken.try_emplace(input.before, input.after); fresh && on_strips)
+        it->second = joined.first_rows(input.after, info.shape.size(), kStripRows);
+      if (on_strips) info.shape[info.shape.size() - 2] = kStripRows;
+      if (part->kept && borders.emplace(input.before, taken.at(input.before)).second)
+        kept_bytes += bytes_of(info);
+      infos.insert_or_assign(input.before, std::move(info));
+    }
+  const RegionNames names(regions);
+  const auto tensor_of = [&](const std::string& name) -> const std::string& {
+    return taken.at(name);
+  };
+  TENONNX_ASSIGN_OR_RETURN(const Model was,
+                           regions_model(before_, Side::kBefore, regions, names, infos));
+  const auto old_outputs = joined.add(was, tensor_of);
+  std::map<std::string, std::string> new_outputs;
+  if (on_strips) {
+    TENONNX_ASSIGN_OR_RETURN(const Model is,
+                             regions_model(after_, Side::kAfter, regions, names, infos));
+    new_outputs = joined.add(is, tensor_of);
   }
-  auto loaded = executor.load(after.with_proto(std::move(proto)), load);
-  if (!loaded.ok()) return std::unique_ptr<OneRun>();
-  made->graph_ = std::move(*loaded);
-  return made;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    Part& part = *parts[p];
+    for (std::size_t o = 0; o < part.region->outputs.size(); ++o) {
+      const std::string& name = names.outputs[p][o];
+      const std::string& after = part.region->outputs[o].after;
+      part.was.push_back(old_outputs.at(name));
+      part.is.push_back(on_strips ? new_outputs.at(name) : after);
+      part.counts.push_back(joined.compare(part.was.back(), part.is.back(), after));
+      if (!part.kept) continue;
+      std::int64_t bytes = bytes_of(infos_.at(after));
+      if (on_strips)
+        bytes = bytes / infos_.at(part.region->inputs[0].after).shape.rbegin()[1] * kStripRows;
+      kept_bytes += 2 * bytes;
+    }
+  }
+  return {};
+}
+
+Status OneRun::join() {
+  for (Part& part : parts_) {
+    part.was.clear();
+    part.is.clear();
+    part.counts.clear();
+  }
+  borders_.clear();
+  strip_borders_.clear();
+  JoinedGraph joined(after_);
+  std::int64_t kept_bytes = 0;
+  TENONNX_RETURN_IF_ERROR(join_parts(false, joined, kept_bytes));
+  TENONNX_RETURN_IF_ERROR(join_parts(true, joined, kept_bytes));
+  if (kept_bytes > kMostKeptBytes)
+    return FailedPrecondition("{} bytes at the borders of regions", kept_bytes);
+  const GraphIndex after(after_.proto().graph());
+  for (const auto& [tensor, there] : borders_)
+    if (const Value* value = after.find(there); value->producer >= 0) joined.give(there);
+  for (const auto& [tensor, there] : strip_borders_) joined.give(there);
+  for (const Part& part : parts_) {
+    if (!part.kept) continue;
+    for (const auto* list : {&part.was, &part.is})
+      for (const std::string& tensor : *list) joined.give(tensor);
+  }
+  for (const auto& [tensor, shape] : assumed_) shape_outputs_[tensor] = joined.give_shape(tensor);
+  TENONNX_ASSIGN_OR_RETURN(graph_, executor_.load(joined.finish(), load_));
+  return {};
 }
 
 Result<TensorMap> OneRun::values_of(const std::map<std::string, std::string>& borders,
@@ -206,95 +223,121 @@ Result<TensorMap> OneRun::values_of(const std::map<std::string, std::string>& bo
 }
 
 bool OneRun::shapes_hold(const TensorMap& outputs) const {
-  return std::all_of(shapes_.begin(), shapes_.end(), [&](const auto& one) {
-    const auto& [output, shape] = one.second;
-    const Tensor& found = outputs.at(output);
+  return std::all_of(assumed_.begin(), assumed_.end(), [&](const auto& one) {
+    const auto& [tensor, shape] = one;
+    const Tensor& found = outputs.at(shape_outputs_.at(tensor));
     return found.size() == static_cast<std::int64_t>(shape.size()) &&
-           std::equal(shape.begin(), shape.end(), found.data<std::int64_t>());
+           std::equal(shape.begin(), shape.end(), found.template data<std::int64_t>());
   });
 }
 
-Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) const {
-  Found found;
-  TENONNX_ASSIGN_OR_RETURN(const TensorMap outputs, graph_->run(inputs));
+OneRun::Parts OneRun::differing(const TensorMap& outputs, bool keep, bool* all_kept) {
+  Parts out;
+  *all_kept = true;
+  for (Part& part : parts_) {
+    const bool same = std::all_of(
+        part.counts.begin(), part.counts.end(),
+        [&](const std::string& count) { return outputs.at(count).data<std::int64_t>()[0] == 0; });
+    if (same) continue;
+    *all_kept = *all_kept && part.kept;
+    part.kept = part.kept || keep;
+    out.push_back(&part);
+  }
+  return out;
+}
+
+Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
+  TENONNX_ASSIGN_OR_RETURN(TensorMap outputs, graph_->run(inputs));
   if (!shapes_hold(outputs)) return std::optional<Found>();
+  const bool algebraic = exactness_ == PassClass::kAlgebraic;
+  bool all_kept = true;
+  Parts others = differing(outputs, algebraic, &all_kept);
+  if (!others.empty() && !algebraic) return std::optional<Found>();
+  if (!all_kept) {  // the guess was wrong: once more, with what their floors need
+    TENONNX_RETURN_IF_ERROR(join());
+    TENONNX_ASSIGN_OR_RETURN(outputs, graph_->run(inputs));
+    others = differing(outputs, false, &all_kept);
+    if (!all_kept) return std::optional<Found>();
+  }
+  Found found;
   for (const TensorInfo& output : after_.outputs())
     found.outputs.emplace(output.name, outputs.at(output.name));
-  TENONNX_ASSIGN_OR_RETURN(const TensorMap values, values_of(borders_, inputs, outputs));
-  TENONNX_ASSIGN_OR_RETURN(bool right, judge(whole_, values, true, found));
-  if (!right) return std::optional<Found>();
-  TENONNX_ASSIGN_OR_RETURN(const TensorMap strips, values_of(strip_borders_, inputs, outputs));
-  TENONNX_ASSIGN_OR_RETURN(right, judge(on_strips_, strips, false, found));
-  if (!right) return std::optional<Found>();
+  for (const bool on_strips : {false, true}) {
+    Parts some;
+    for (const Part* part : others)
+      if (part->on_strips == on_strips) some.push_back(part);
+    if (some.empty()) continue;
+    TENONNX_ASSIGN_OR_RETURN(const TensorMap values,
+                             values_of(on_strips ? strip_borders_ : borders_, inputs, outputs));
+    TENONNX_ASSIGN_OR_RETURN(const bool right, judge(some, values, outputs, found));
+    if (!right) return std::optional<Found>();
+  }
   return std::optional<Found>(std::move(found));
 }
 
-Result<bool> OneRun::judge(const Regions& regions, const TensorMap& values, bool has_outputs,
+// Measures no more of the floor than what explains the difference, which each disturbance can only
+// raise: for most, storing the result does. The first disturbance needs no other weights.
+Result<bool> OneRun::judge(Parts parts, const TensorMap& values, const TensorMap& outputs,
                            Found& found) const {
-  if (regions.empty()) return true;
-  RegionSessions sessions(executor_, load_.intra_op_threads, kSeed, before_, after_, regions);
-  TENONNX_ASSIGN_OR_RETURN(const TensorMap was, sessions.run(RegionForm::kBefore, values));
-  TensorMap is;
-  if (!has_outputs) {
-    TENONNX_ASSIGN_OR_RETURN(is, sessions.run(RegionForm::kAfter, values));
-  }
-  std::vector<std::size_t> others;  // that give other bits
-  for (std::size_t r = 0; r < regions.size(); ++r) {
-    const auto& outputs = regions[r]->outputs;
-    bool same = true;
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const std::string& name = sessions.outputs()[r][o];
-      if (has_outputs) is.insert_or_assign(name, values.at(outputs[o].before));
-      const auto identity = compare_identical(was.at(name), is.at(name));
-      same = same && identity.ok() && identity->differing == 0;
+  found.differing += parts.size();
+  TensorMap was, is;  // by the names in Part::was
+  for (const Part* part : parts)
+    for (std::size_t o = 0; o < part->was.size(); ++o) {
+      was.emplace(part->was[o], outputs.at(part->was[o]));
+      is.emplace(part->was[o], outputs.at(part->is[o]));
     }
-    if (!same) others.push_back(r);
-  }
-  if (others.empty()) return true;
-  if (exactness_ != PassClass::kAlgebraic) return false;
-  // The floor of these alone, where that is worth sessions of their own.
-  if (others.size() <= regions.size() / 2) {
-    Regions some;
-    for (const std::size_t r : others) some.push_back(regions[r]);
-    return judge(some, values, has_outputs, found);
-  }
-
-  // Measures no more of the floor than what explains the difference: each part can only raise it.
-  TensorMap inputs = region_inputs(Side::kBefore, regions, values);
-  inputs.merge(region_inputs(Side::kAfter, regions, values));
-  constexpr RegionForm kForms[] = {RegionForm::kBeforeDisturbed, RegionForm::kBefore,
-                                   RegionForm::kBeforeOptimized};
   std::vector<TensorMap> disturbed;
-  while (true) {
-    std::optional<Check> worst;
-    bool failed = false;
-    for (const std::size_t r : others) {
-      const JudgedRegion judged = judge_region(PassClass::kAlgebraic, std::nullopt, *regions[r],
-                                               sessions.outputs()[r], was, is, disturbed);
-      failed = failed || judged.failed;
-      if (!worst || severity(judged.worst) > severity(*worst)) worst = judged.worst;
+  // Leaves those that are not within their floor yet.
+  const auto judge_all = [&] {
+    std::vector<JudgedRegion> judged(parts.size());
+    TENONNX_RETURN_IF_ERROR(parallel_for(parts.size(), 0, [&](std::size_t p) {
+      judged[p] = judge_region(PassClass::kAlgebraic, std::nullopt, *parts[p]->region,
+                               parts[p]->was, was, is, disturbed);
+      return Status();
+    }));
+    Parts left;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const Check& worst = judged[p].worst;
+      if (judged[p].failed)
+        left.push_back(parts[p]);
+      else if (!found.worst || severity(worst) > severity(*found.worst))
+        found.worst = worst;
     }
-    if (!failed) {
-      found.differing += others.size();
-      if (!found.worst || severity(*worst) > severity(*found.worst)) found.worst = worst;
-      return true;
-    }
-    if (disturbed.size() == std::size(kForms)) return false;
-    const RegionForm form = kForms[disturbed.size()];
+    parts = std::move(left);
+    return Status();
+  };
+  TENONNX_RETURN_IF_ERROR(judge_all());
+  if (parts.empty()) return true;
+
+  const Parts sampled = parts;
+  std::vector<const ChangedRegion*> regions;
+  for (const Part* part : sampled) regions.push_back(part->region);
+  RegionSessions sessions(executor_, load_.intra_op_threads, kSeed, before_, after_, regions);
+  const TensorMap inputs = region_inputs(Side::kBefore, regions, values);
+  for (const RegionForm form :
+       {RegionForm::kBefore, RegionForm::kBeforeDisturbed, RegionForm::kBeforeOptimized}) {
     TENONNX_ASSIGN_OR_RETURN(TensorMap run,
                              sessions.run(form, form == RegionForm::kBeforeOptimized
                                                     ? inputs
                                                     : disturb(inputs, kSeed + disturbed.size())));
-    disturbed.push_back(std::move(run));
+    TensorMap named;
+    for (std::size_t p = 0; p < sampled.size(); ++p)
+      for (std::size_t o = 0; o < sampled[p]->was.size(); ++o)
+        named.insert_or_assign(sampled[p]->was[o], run.at(sessions.outputs()[p][o]));
+    disturbed.push_back(std::move(named));
+    TENONNX_RETURN_IF_ERROR(judge_all());
+    if (parts.empty()) return true;
   }
+  return false;
 }
 
 std::string OneRun::description() const {
   std::string text =
       fmt::format("{} of both graphs ran once, {} of the old one on the same tensors",
                   counted(diff_.unchanged, "node"), counted(diff_.regions.size(), "changed part"));
-  if (!on_strips_.empty())
-    text += fmt::format(" ({} on {} rows of them)", on_strips_.size(), kStripRows);
+  const auto on_strips =
+      std::count_if(parts_.begin(), parts_.end(), [](const Part& part) { return part.on_strips; });
+  if (on_strips > 0) text += fmt::format(" ({} on {} rows of them)", on_strips, kStripRows);
   return text;
 }
 

@@ -6,18 +6,20 @@
 //
 // What follows from constants and static shapes in the graph before is computed first, in a session
 // of its own (passes/constant_part.h). What then differs between the graphs are regions that meet
-// in tensors of both (passes/region_diff.h). The graph after runs whole, and gives the tensors at
-// their borders and the shapes that were taken for static; each region of the graph before gets
-// these tensors. By induction along the graph before:
+// in tensors of both (passes/region_diff.h). The graph after runs whole, with each region of the
+// graph before in it, on the tensors at its borders, and a comparison of what both make of them
+// (joined_graph.h); it also gives the shapes that were taken for static. By induction along the
+// graph before:
 //
 //   every region gives the same bits   all tensors of both graphs are the same, outputs among them
 //   one gives others, an algebraic     each of these is within the noise floor of its old form on
-//   change                             these tensors (proof_floor.h); what computes the same in
-//                                      every row on some of them (passes/local_region.h)
+//   change                             these tensors (proof_floor.h)
 //
-// Nothing is believed of names: a wrong one makes a region that gives something else.
+// What computes the same in every row does so on some of them (passes/local_region.h). Nothing is
+// believed of names: a wrong one makes a region that gives something else.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,11 +27,12 @@
 #include <utility>
 #include <vector>
 
+#include "flow/joined_graph.h"
 #include "metrics/limit.h"
 #include "model/model.h"
+#include "model/shapes.h"
 #include "ort/executor.h"
 #include "passes/region_diff.h"
-#include "passes/region_sessions.h"
 #include "passes/runner.h"
 #include "tenonnx/base.h"
 
@@ -38,9 +41,9 @@ namespace tenonnx {
 class OneRun {
  public:
   // `exactness`: only the class algebraic may give other bits. `renamed`: NameRecord::renamed.
-  // nullptr where one run cannot tell: names that do not fit, a tensor at a border that is no
-  // tensor, borders of more than a GiB, what does not load. The models and the executor must
-  // outlive it.
+  // nullptr where one run cannot tell: names that do not fit, graphs of two opsets, a tensor at a
+  // border that is no tensor, borders of more than a GiB, what does not load. The models and the
+  // executor must outlive it.
   static Result<std::unique_ptr<OneRun>> prepare(const Model& before, const Model& after,
                                                  const std::map<std::string, std::string>& renamed,
                                                  PassClass exactness, const Executor& executor,
@@ -53,34 +56,49 @@ class OneRun {
   };
   // nullopt where it does not show that the two are the same: then both have to run. Errors are
   // what prevents the graph or a region from running.
-  Result<std::optional<Found>> run(const TensorMap& inputs) const;
+  Result<std::optional<Found>> run(const TensorMap& inputs);
 
   // "1,374 nodes of both ran once, 34 regions of the graph before on their tensors"
   std::string description() const;
 
  private:
-  using Regions = std::vector<const ChangedRegion*>;
-  using Borders =
-      std::map<std::string, std::string>;  // tensor before -> what the graph after gives
+  struct Part {
+    const ChangedRegion* region;
+    bool on_strips = false;
+    bool kept = false;                         // the graph gives what a floor is measured on
+    std::vector<std::string> was, is, counts;  // of each output: tensors of the joined graph
+  };
+  using Parts = std::vector<const Part*>;
+  using Borders = std::map<std::string, std::string>;  // before -> tensor of the joined graph
+
   OneRun(const Model& after, PassClass exactness, const Executor& executor, LoadOptions load)
       : after_(after), exactness_(exactness), executor_(executor), load_(std::move(load)) {}
+  std::optional<Shape> static_shape(const std::string& tensor) const;
+  // False where a tensor at a border is unknown.
+  bool find_parts();
+  // Makes and loads the graph. FailedPrecondition where what is kept takes more than a GiB.
+  Status join();
+  Status join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kept_bytes);
   Result<TensorMap> values_of(const Borders& borders, const TensorMap& inputs,
                               const TensorMap& outputs) const;
   bool shapes_hold(const TensorMap& outputs) const;
-  // False where a region gives other bits and is not within its floor. `values`: of the borders;
-  // `has_outputs`: those of the graph after are among them, else its region is run too.
-  Result<bool> judge(const Regions& regions, const TensorMap& values, bool has_outputs,
+  // The parts that give other bits; with `keep` they are kept from now on.
+  Parts differing(const TensorMap& outputs, bool keep, bool* all_kept);
+  // False where one of these is not within its floor. `values`: of the borders.
+  Result<bool> judge(Parts parts, const TensorMap& values, const TensorMap& outputs,
                      Found& found) const;
 
   const Model& after_;
   const PassClass exactness_;
   const Executor& executor_;
   LoadOptions load_;
-  Model before_;  // with its constants computed
+  TensorInfos infos_;  // of the graph after
+  Model before_;       // with its constants computed
   GraphDiff diff_;
-  Regions whole_, on_strips_;
+  std::vector<Part> parts_;
   Borders borders_, strip_borders_;
-  std::map<std::string, std::pair<std::string, Shape>> shapes_;  // tensor after -> output, shape
+  std::map<std::string, Shape> assumed_;  // tensor after -> its shape
+  std::map<std::string, std::string> shape_outputs_;
   std::unique_ptr<LoadedGraph> graph_;
 };
 

@@ -239,10 +239,10 @@ Result<SavedModel> save_staged(const OptimizeOptions& options, const Model& mode
                                const StagedFiles& staging) {
   const fs::path path = staging.path() / options.out.filename();
   SaveOptions save;
-  save.keep_metadata = options.keep_metadata;
-  TENONNX_RETURN_IF_ERROR(model.save(path, save));
   SavedModel saved;
-  TENONNX_ASSIGN_OR_RETURN(saved.sha256, sha256_file(path));
+  save.keep_metadata = options.keep_metadata;
+  save.sha256 = &saved.sha256;
+  TENONNX_RETURN_IF_ERROR(model.save(path, save));
   saved.bytes = bytes_on_disk(path, model.external_files());
   return saved;
 }

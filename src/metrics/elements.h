@@ -29,6 +29,18 @@ inline double to_double(float v) { return v; }
 inline double to_double(Float16Bits v) { return float16_to_float(v.bits); }
 inline double to_double(BFloat16Bits v) { return bfloat16_to_float(v.bits); }
 
+// Rounded to the element's type; to the 16-bit ones by way of float32, as devices do.
+template <typename T>
+T from_double(double v) {
+  const auto single = static_cast<float>(v);
+  if constexpr (std::is_same_v<T, Float16Bits>)
+    return {float_to_float16(single)};
+  else if constexpr (std::is_same_v<T, BFloat16Bits>)
+    return {float_to_bfloat16(single)};
+  else
+    return static_cast<T>(v);
+}
+
 inline bool is_floating(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
          dtype == DType::kBFloat16;

@@ -167,6 +167,12 @@ TypedField typed_field(const TensorProto& t, std::int64_t count) {
   return {t.int32_data_size(), (count + per_byte - 1) / per_byte};
 }
 
+Status does_not_fill(const TensorProto& t, const Shape& shape, std::uint64_t needed,
+                     std::uint64_t bytes) {
+  return DataLoss("tensor '{}': {} {} needs {} bytes, and its data has {}", t.name(),
+                  onnx_type_name(t.data_type()), to_string(shape), needed, bytes);
+}
+
 Status check_tensor(const TensorProto& t) {
   TENONNX_ASSIGN_OR_RETURN(const std::uint64_t bytes, tensor_data_bytes(t));
   const Shape shape(t.dims().begin(), t.dims().end());
@@ -176,6 +182,8 @@ Status check_tensor(const TensorProto& t) {
     if (t.data_type() == TensorProto::STRING)
       return DataLoss("tensor '{}' holds strings, which cannot be external", t.name());
     TENONNX_ASSIGN_OR_RETURN(const ExternalRange range, external_range(t));
+    if (range.has_length && range.length != bytes && is_shared(t))
+      return does_not_fill(t, shape, bytes, range.length);
     if (range.has_length && range.length != bytes)
       return DataLoss("tensor '{}': {} {} needs {} bytes, and its external data has length {}",
                       t.name(), onnx_type_name(t.data_type()), to_string(shape), bytes,
@@ -186,8 +194,7 @@ Status check_tensor(const TensorProto& t) {
     if (t.data_type() == TensorProto::STRING)
       return DataLoss("tensor '{}' holds strings, which cannot be raw data", t.name());
     if (t.raw_data().size() == bytes) return {};
-    return DataLoss("tensor '{}': {} {} needs {} bytes, and its data has {}", t.name(),
-                    onnx_type_name(t.data_type()), to_string(shape), bytes, t.raw_data().size());
+    return does_not_fill(t, shape, bytes, t.raw_data().size());
   }
   const TypedField field = typed_field(t, element_count(shape));
   if (field.have == field.want) return {};
@@ -246,6 +253,10 @@ Status check_model(const Model& model, std::string_view where) {
   const auto files = model.external_files();
   for_each_tensor(model.proto(), [&](const TensorProto& t) {
     if (!status.ok() || !is_external(t)) return;
+    if (is_shared(t)) {
+      status = model.shared_bytes(t).status();
+      return;
+    }
     const auto range = external_range(t);
     const auto bytes = tensor_data_bytes(t);
     if (!range.ok() || !bytes.ok()) return;  // found above

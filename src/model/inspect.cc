@@ -120,7 +120,8 @@ class Inspector {
     std::error_code error;
     if (!model_.source_path().empty())
       out_.file_bytes = std::filesystem::file_size(model_.source_path(), error);
-    if (error || out_.file_bytes == 0) out_.file_bytes = proto.ByteSizeLong();
+    if (error || out_.file_bytes == 0)
+      if (const auto bytes = model_.serialize(); bytes.ok()) out_.file_bytes = bytes->size();
     for (const ExternalFile& file : externals_) {
       out_.external_files.push_back(file.location);
       out_.external_bytes += file.file->bytes().size();

@@ -19,12 +19,59 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
+void Model::share_weights() {
+  if (!proto_->has_graph()) return;
+  std::set<std::string, std::less<>> used;
+  for (onnx::TensorProto& t : *proto_->mutable_graph()->mutable_initializer()) {
+    if (is_shared(t)) {
+      if (const auto range = external_range(t); range.ok()) used.insert(range->location);
+      continue;
+    }
+    if (is_external(t) || t.data_type() == onnx::TensorProto::STRING ||
+        t.raw_data().size() < kSharedBytes)
+      continue;
+    const std::shared_ptr<const std::string> data(t.release_raw_data());
+    const std::string location = next_shared_location();
+    shared_[location] = {*data, data};
+    used.insert(location);
+    set_external(t, {location, 0, data->size(), true});
+  }
+  std::erase_if(shared_, [&](const auto& block) { return !used.contains(block.first); });
+}
+
+void Model::adopt_weights(const Model& other) {
+  shared_.insert(other.shared_.begin(), other.shared_.end());
+}
+
+Result<SharedBytes> Model::shared_bytes(const onnx::TensorProto& tensor) const {
+  TENONNX_ASSIGN_OR_RETURN(const ExternalRange range, external_range(tensor));
+  const auto it = shared_.find(range.location);
+  if (it == shared_.end())
+    return NotFound("tensor '{}': its values are those of another model", tensor.name());
+  const std::string_view block = it->second.bytes;
+  if (range.offset > block.size() || range.length > block.size() - range.offset)
+    return DataLoss("tensor '{}' reaches beyond the {} bytes of its block", tensor.name(),
+                    block.size());
+  return SharedBytes{block.substr(range.offset, range.length), it->second.owner};
+}
+
+Result<std::vector<std::pair<std::string, Tensor>>> Model::shared_weights() const {
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (const auto& t : proto_->graph().initializer()) {
+    if (!is_shared(t)) continue;
+    TENONNX_ASSIGN_OR_RETURN(Tensor value, tensor(t));
+    out.emplace_back(t.name(), std::move(value));
+  }
+  return out;
+}
+
 Model Model::clone() const { return with_proto(std::make_unique<onnx::ModelProto>(*proto_)); }
 
 Model Model::with_proto(std::unique_ptr<onnx::ModelProto> proto) const {
   Model out;
   out.proto_ = std::move(proto);
   out.files_ = files_;
+  out.shared_ = shared_;
   out.source_ = source_;
   out.directory_ = directory_;
   out.sha256_ = sha256_;
@@ -82,13 +129,20 @@ Result<Tensor> Model::tensor(const onnx::TensorProto& proto) const {
   if (dtype == DType::kUndefined)
     return Unsupported("tensor '{}' is {}, which tenonnx does not read as values", proto.name(),
                        onnx_type_name(proto.data_type()));
+  Shape shape(proto.dims().begin(), proto.dims().end());
+  const std::int64_t count = element_count(shape);
+  if (is_shared(proto)) {
+    TENONNX_ASSIGN_OR_RETURN(const SharedBytes data, shared_bytes(proto));
+    if (count < 0 || static_cast<std::uint64_t>(count) * size_of(dtype) != data.bytes.size())
+      return DataLoss("tensor '{}': its data does not fill {} {}", proto.name(), to_string(dtype),
+                      to_string(shape));
+    return Tensor::view(dtype, std::move(shape), data.bytes.data(), data.owner);
+  }
   TENONNX_ASSIGN_OR_RETURN(const ExternalRange range, external_range(proto));
   const auto it = files_.find(range.location);
   if (it == files_.end())
     return NotFound("tensor '{}': the external data '{}' is not mapped", proto.name(),
                     range.location);
-  Shape shape(proto.dims().begin(), proto.dims().end());
-  const std::int64_t count = element_count(shape);
   const std::string_view file = it->second->bytes();
   if (count < 0 || range.offset > file.size() ||
       static_cast<std::uint64_t>(count) > (file.size() - range.offset) / size_of(dtype))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// An ONNX model in memory, with its external data mapped and never inlined.
+// An ONNX model in memory, with its external data mapped and never inlined, and its own large
+// initializers shared among clones (model/shared_weights.h).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "model/shared_weights.h"
 #include "tenonnx/base.h"
 
 namespace onnx {
@@ -37,6 +39,9 @@ struct SaveOptions {
   // The name of the data file beside the model; "" for "<file name>.data". Its content is
   // 4096-byte aligned, which ONNX Runtime needs for mapping it.
   std::string data_file;
+  // Where the SHA-256 of the model file goes, if anywhere: reading it again costs as much as
+  // writing.
+  std::string* sha256 = nullptr;
 };
 
 // One external data file of a model: `location` as the model's tensors name it, relative to the
@@ -77,6 +82,9 @@ class Model {
   Status save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   // The protobuf as it is (metadata included); external data stays referenced by location.
   Result<std::string> serialize() const;
+  // The same with shared weights as references that only this model understands: for whoever takes
+  // their values from shared_weights().
+  Result<std::string> serialize_references() const;
 
   const onnx::ModelProto& proto() const { return *proto_; }
   // Whoever changes the proto leaves a valid graph; check_model() tells. Tensors that initializer()
@@ -88,8 +96,18 @@ class Model {
   // What was derived of the graph and is worth keeping for whoever looks at it next (an index,
   // types and shapes: passes/graph_facts.h). mutable_proto() drops it; clone() does not copy it.
   std::shared_ptr<void>& derived() { return derived_; }
-  // Copies the proto and shares the mapped files.
+  // Copies the proto and shares the mapped files and the weights.
   Model clone() const;
+  // Moves large initializers that lie in the proto to where clones share them, and drops what no
+  // initializer refers to any more. Of a model that was loaded they are shared already; whoever
+  // adds large ones calls it. Tensors that were given out before are invalid.
+  void share_weights();
+  // So that tensors of the other's proto may be put into this one's.
+  void adopt_weights(const Model& other);
+  // The shared ones with their names, in the order of the graph. The Tensors keep them alive.
+  Result<std::vector<std::pair<std::string, Tensor>>> shared_weights() const;
+  // The bytes of a tensor that is_shared(). NotFound where they belong to another model.
+  Result<SharedBytes> shared_bytes(const onnx::TensorProto& tensor) const;
   // A model of another proto with this one's external files, directory and source; for passes and
   // extraction, which build a new graph from this one's tensors. Not checked.
   Model with_proto(std::unique_ptr<onnx::ModelProto> proto) const;
@@ -98,8 +116,8 @@ class Model {
   std::vector<TensorInfo> inputs() const;
   std::vector<TensorInfo> outputs() const;
 
-  // A view of an initializer of the main graph: no copy where the data is raw or external. The
-  // Tensor keeps the model's memory alive. NotFound; Unsupported for strings and 4-bit types.
+  // A view of an initializer of the main graph: no copy where the data is raw, shared or external.
+  // The Tensor keeps the model's memory alive. NotFound; Unsupported for strings and 4-bit types.
   Result<Tensor> initializer(std::string_view name) const;
   // The same for an initializer or the output of a Constant node.
   Result<Tensor> constant(std::string_view name) const;
@@ -128,6 +146,7 @@ class Model {
   std::shared_ptr<onnx::ModelProto> proto_;
   std::shared_ptr<void> derived_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
+  std::map<std::string, SharedBytes, std::less<>> shared_;  // by location
   std::filesystem::path source_, directory_;
   std::string sha256_;
 };

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <future>
 #include <map>
 #include <tuple>
 
 #include "base/status.h"
 #include "model/graph.h"
 #include "model/model.h"
+#include "model/serialized_weights.h"
 #include "model/tensor_proto.h"
 
 namespace tenonnx {
@@ -21,20 +22,6 @@ namespace {
 // Page size of every platform that ONNX Runtime maps files on, but for Windows.
 constexpr std::uint64_t kAlignment = 4096;
 constexpr std::size_t kBlock = 1 << 20;
-
-class FileOutput : public google::protobuf::io::CopyingOutputStream {
- public:
-  explicit FileOutput(AtomicFile& file) : file_(file) {}
-  bool Write(const void* buffer, int size) override {
-    status_ = file_.append({static_cast<const char*>(buffer), static_cast<std::size_t>(size)});
-    return status_.ok();
-  }
-  const Status& status() const { return status_; }
-
- private:
-  AtomicFile& file_;
-  Status status_;
-};
 
 bool all_zero(std::string_view bytes) {
   return bytes.empty() ||
@@ -84,7 +71,11 @@ Status externalize(const Model& model, onnx::ModelProto& proto, const SaveOption
   const auto move_out = [&](onnx::TensorProto& t, bool may_move) -> Status {
     std::string_view bytes;
     const MappedFile* file = nullptr;
-    if (is_external(t)) {
+    if (is_shared(t)) {
+      TENONNX_ASSIGN_OR_RETURN(const SharedBytes shared, model.shared_bytes(t));
+      if (!may_move || shared.bytes.size() < options.external_threshold) return {};
+      bytes = shared.bytes;
+    } else if (is_external(t)) {
       TENONNX_ASSIGN_OR_RETURN(const ExternalRange range, external_range(t));
       const auto it = files.find(range.location);
       if (it == files.end())
@@ -113,16 +104,48 @@ Status externalize(const Model& model, onnx::ModelProto& proto, const SaveOption
   return status;
 }
 
+Status too_large(const std::string& what, std::uint64_t size) {
+  return Unsupported(
+      "{} {} bytes; a protobuf holds at most 2 GB. Save it with external_threshold, so that large "
+      "initializers go into a data file",
+      what, size);
+}
+
+Result<std::string> serialized(const onnx::ModelProto& proto, const std::string& what) {
+  if (proto.ByteSizeLong() > INT_MAX) return too_large(what, proto.ByteSizeLong());
+  std::string out;
+  if (!proto.SerializeToString(&out)) return Internal("the model cannot be serialized");
+  return out;
+}
+
+Result<SerializedModel> with_weights(const Model& model, std::string_view references,
+                                     const std::string& what) {
+  TENONNX_ASSIGN_OR_RETURN(
+      SerializedModel whole,
+      SerializedModel::with_weights(
+          references, [&](const onnx::TensorProto& t) -> std::optional<std::string_view> {
+            const auto shared = model.shared_bytes(t);
+            if (!shared.ok()) return std::nullopt;
+            return shared->bytes;
+          }));
+  if (whole.size() > INT_MAX) return too_large(what, whole.size());
+  return whole;
+}
+
 }  // namespace
 
+Result<std::string> Model::serialize_references() const {
+  return serialized(*proto_, "the model has");
+}
+
 Result<std::string> Model::serialize() const {
-  if (proto_->ByteSizeLong() > INT_MAX)
-    return Unsupported(
-        "the model has {} bytes; a protobuf holds at most 2 GB. Save it with "
-        "external_threshold, so that large initializers go into a data file",
-        proto_->ByteSizeLong());
+  TENONNX_ASSIGN_OR_RETURN(std::string references, serialize_references());
+  if (shared_.empty()) return references;
+  TENONNX_ASSIGN_OR_RETURN(const SerializedModel whole,
+                           with_weights(*this, references, "the model has"));
   std::string out;
-  if (!proto_->SerializeToString(&out)) return Internal("the model cannot be serialized");
+  out.reserve(whole.size());
+  for (const std::string_view piece : whole.pieces()) out += piece;
   return out;
 }
 
@@ -144,22 +167,22 @@ Status Model::save(const fs::path& path, const SaveOptions& options) const {
   if (drop) strip_metadata(*changed);
   if (move) TENONNX_RETURN_IF_ERROR(externalize(*this, *changed, options, location, data));
   const onnx::ModelProto& written = changed ? *changed : *proto_;
-  if (written.ByteSizeLong() > INT_MAX)
-    return Unsupported(
-        "'{}' would have {} bytes; a protobuf holds at most 2 GB. Save it with "
-        "external_threshold, so that large initializers go into a data file",
-        path.string(), written.ByteSizeLong());
-
+  const std::string what = fmt::format("'{}' would have", path.string());
+  TENONNX_ASSIGN_OR_RETURN(const std::string references, serialized(written, what));
+  TENONNX_ASSIGN_OR_RETURN(const SerializedModel whole, with_weights(*this, references, what));
+  std::future<std::string> hash;
+  if (options.sha256 != nullptr)
+    hash = std::async(std::launch::async, [&whole] {
+      Sha256 sum;
+      for (const std::string_view piece : whole.pieces()) sum.update(piece);
+      return sum.hex();
+    });
   TENONNX_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
-  FileOutput output(file);
-  {
-    google::protobuf::io::CopyingOutputStreamAdaptor stream(&output, 1 << 18);
-    const bool whole = written.SerializeToZeroCopyStream(&stream) && stream.Flush();
-    TENONNX_RETURN_IF_ERROR(output.status());
-    if (!whole) return Internal("'{}': the model cannot be serialized", path.string());
-  }
+  for (const std::string_view piece : whole.pieces()) TENONNX_RETURN_IF_ERROR(file.append(piece));
   TENONNX_RETURN_IF_ERROR(data.commit());
-  return file.commit();
+  TENONNX_RETURN_IF_ERROR(file.commit());
+  if (options.sha256 != nullptr) *options.sha256 = hash.get();
+  return {};
 }
 
 }  // namespace tenonnx

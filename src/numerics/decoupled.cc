@@ -9,10 +9,10 @@
 
 #include "base/status.h"
 #include "model/graph.h"
+#include "model/rename.h"
 #include "model/shapes.h"
 #include "model/tensor_proto.h"
 #include "numerics/piece.h"
-#include "numerics/rename.h"
 #include "ort/capture.h"
 
 namespace tenonnx {

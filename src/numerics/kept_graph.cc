@@ -9,26 +9,14 @@
 
 #include "base/status.h"
 #include "model/extract.h"
+#include "model/rename.h"
 #include "model/tensor_proto.h"
 #include "numerics/piece.h"
-#include "numerics/rename.h"
 
 namespace tenonnx {
 namespace {
 
 constexpr std::string_view kOurs = "reference/", kGone = "candidate/";
-
-// Everything of a main graph but its inputs.
-void rename_graph(onnx::GraphProto& graph, const TensorNames& names) {
-  for (onnx::NodeProto& node : *graph.mutable_node()) rename_node(node, names);
-  const auto apply = [&](auto& with_name) {
-    if (const auto found = names.find(with_name.name()); found != names.end())
-      with_name.set_name(found->second);
-  };
-  for (auto& output : *graph.mutable_output()) apply(output);
-  for (auto& initializer : *graph.mutable_initializer()) apply(initializer);
-  for (auto& info : *graph.mutable_value_info()) apply(info);
-}
 
 std::map<std::string, std::int64_t> opsets(const onnx::ModelProto& proto) {
   std::map<std::string, std::int64_t> out;

@@ -2,6 +2,7 @@
 // Copyright The tenonnx authors
 #include "ort/session.h"
 
+#include <onnx/onnx_pb.h>
 #include <onnxruntime_session_options_config_keys.h>
 
 #include <algorithm>
@@ -9,11 +10,13 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include "base/files.h"
 #include "base/status.h"
 #include "base/temporary_directory.h"
+#include "model/tensor_proto.h"
 #include "ort/errors.h"
 #include "ort/inputs.h"
 #include "ort/library.h"
@@ -100,6 +103,39 @@ void add_external_data(const Model& model, Ort::SessionOptions& options) {
   if (!names.empty()) options.AddExternalInitializersFromFilesInMemory(names, buffers, lengths);
 }
 
+using Weights = std::vector<std::pair<std::string, Tensor>>;
+
+// Of rtdetr_r18 (81 MB) a session takes 0.18 s with them, and 0.44 s with a protobuf that holds its
+// weights.
+Status add_initializers(const Weights& weights, Ort::SessionOptions& options) {
+  std::vector<std::string> names;
+  std::vector<Ort::Value> values;
+  for (const auto& [name, tensor] : weights) {
+    TENONNX_ASSIGN_OR_RETURN(Ort::Value value, value_from_tensor(tensor));
+    names.push_back(name);
+    values.push_back(std::move(value));
+  }
+  if (!names.empty()) options.AddExternalInitializers(names, values);
+  return {};
+}
+
+// The model with its shared weights as inputs.
+Model with_weights_as_inputs(const Model& model, const Weights& weights) {
+  auto proto = std::make_unique<onnx::ModelProto>(model.proto());
+  onnx::GraphProto& graph = *proto->mutable_graph();
+  std::unordered_set<std::string_view> inputs;
+  for (const auto& input : graph.input()) inputs.insert(input.name());
+  std::vector<onnx::ValueInfoProto> more;
+  for (const auto& [name, tensor] : weights)
+    if (!inputs.contains(name))
+      more.push_back(to_value_info({name, tensor.dtype(), tensor.shape(), true}));
+  auto& initializers = *graph.mutable_initializer();
+  initializers.erase(std::remove_if(initializers.begin(), initializers.end(), is_shared),
+                     initializers.end());
+  for (auto& info : more) *graph.add_input() = std::move(info);
+  return model.with_proto(std::move(proto));
+}
+
 Result<TensorInfo> tensor_info(std::string name, const Ort::TypeInfo& type, const char* role) {
   if (type.GetONNXType() != ONNX_TYPE_TENSOR) {
     return Unsupported(
@@ -160,7 +196,7 @@ class OrtGraph final : public LoadedGraph {
       options.RegisterCustomOpsLibrary(library.c_str());
     }
     if (setup_.configure) setup_.configure(options);
-    TENONNX_ASSIGN_OR_RETURN(const std::string bytes, model.serialize());
+    TENONNX_ASSIGN_OR_RETURN(const std::string bytes, serialize(model, options));
     session_ = Ort::Session(environment(), bytes.data(), bytes.size(), options);
     return read_signature();
   }
@@ -202,13 +238,29 @@ class OrtGraph final : public LoadedGraph {
   }
 
  private:
+  Result<std::string> serialize(const Model& model, Ort::SessionOptions& options) {
+    // A provider may write a compiled model from the weights, or look for them in the protobuf.
+    if (setup_.appends_provider) return model.serialize();
+    TENONNX_ASSIGN_OR_RETURN(weights_, model.shared_weights());
+    if (binds_weights()) return with_weights_as_inputs(model, weights_).serialize();
+    TENONNX_RETURN_IF_ERROR(add_initializers(weights_, options));
+    return model.serialize_references();
+  }
+
+  bool binds_weights() const {
+    return setup_.binds_weights && options_.optimization == Optimization::kDisabled;
+  }
+
   Status read_signature() {
     Ort::AllocatorWithDefaultOptions allocator;
+    std::unordered_set<std::string_view> bound;
+    if (binds_weights())
+      for (const auto& [name, tensor] : weights_) bound.insert(name);
     for (std::size_t i = 0; i < session_.GetInputCount(); ++i) {
       TENONNX_ASSIGN_OR_RETURN(auto info,
                                tensor_info(session_.GetInputNameAllocated(i, allocator).get(),
                                            session_.GetInputTypeInfo(i), "input"));
-      inputs_.push_back(std::move(info));
+      if (!bound.contains(info.name)) inputs_.push_back(std::move(info));
     }
     for (std::size_t i = 0; i < session_.GetOutputCount(); ++i) {
       TENONNX_ASSIGN_OR_RETURN(auto info,
@@ -229,6 +281,11 @@ class OrtGraph final : public LoadedGraph {
   // A binding per run, since a binding belongs to one thread; it costs a few microseconds.
   Status run_bound(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
     Ort::IoBinding binding(session_);
+    if (binds_weights())
+      for (const auto& [name, tensor] : weights_) {
+        TENONNX_ASSIGN_OR_RETURN(const Ort::Value value, value_from_tensor(tensor));
+        binding.BindInput(name.c_str(), value);
+      }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       TENONNX_ASSIGN_OR_RETURN(const Ort::Value value, value_from_tensor(inputs[i]));
       binding.BindInput(inputs_[i].name.c_str(), value);
@@ -268,6 +325,7 @@ class OrtGraph final : public LoadedGraph {
   std::string description_;
   // Before the session, whose end writes the profile into it.
   std::optional<TemporaryDirectory> profile_directory_;
+  Weights weights_;  // that the session reads
   Ort::Session session_{nullptr};
   std::vector<TensorInfo> inputs_;
   std::vector<TensorInfo> outputs_;
@@ -286,6 +344,7 @@ const std::vector<AssignedNode>& assignment_of(const LoadedGraph& graph) {
 
 SessionSetup without_packing() {
   SessionSetup setup;
+  setup.binds_weights = true;
   setup.configure = [](Ort::SessionOptions& session) {
     session.AddConfigEntry(kOrtSessionOptionsConfigDisablePrepacking, "1");
   };

@@ -66,22 +66,11 @@ Tensor int64_vector(const std::vector<std::int64_t>& values) {
 
 Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
   Tensor t(dtype, shape);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto single = static_cast<float>(values[i]);
-    switch (dtype) {
-      case DType::kFloat64:
-        t.mutable_data<double>()[i] = values[i];
-        break;
-      case DType::kFloat16:
-        t.mutable_data<std::uint16_t>()[i] = float_to_float16(single);
-        break;
-      case DType::kBFloat16:
-        t.mutable_data<std::uint16_t>()[i] = float_to_bfloat16(single);
-        break;
-      default:
-        t.mutable_data<float>()[i] = single;
-    }
-  }
+  visit_elements(t, [&]<typename T>(const T* /*type*/) {
+    T* out = t.mutable_data<T>();
+    if constexpr (is_float_element<T>)
+      for (std::size_t i = 0; i < values.size(); ++i) out[i] = from_double<T>(values[i]);
+  });
   return t;
 }
 
@@ -125,17 +114,23 @@ std::optional<Tensor> combine(const Tensor& a, const Tensor& b,
   return result;
 }
 
+bool holds_only(const Tensor& tensor, double value) {
+  bool all = tensor.size() > 0;
+  visit_elements(tensor, [&]<typename T>(const T* elements) {
+    all = all && std::all_of(elements, elements + tensor.size(), [&](T element) {
+            if constexpr (is_float_element<T>)
+              return std::bit_cast<std::uint64_t>(to_double(element)) ==
+                     std::bit_cast<std::uint64_t>(value);
+            else
+              return element == static_cast<T>(value);
+          });
+  });
+  return all && tensor.dtype() != DType::kBool;
+}
+
 bool is_filled_with(const Rewriter& r, std::string_view name, double value) {
   const Tensor* t = r.constant(name);
-  if (t == nullptr || t->size() == 0) return false;
-  const auto same = [&](double v) {
-    return std::bit_cast<std::uint64_t>(v) == std::bit_cast<std::uint64_t>(value);
-  };
-  if (const auto values = doubles(*t)) return std::all_of(values->begin(), values->end(), same);
-  const auto values = r.integers(name);
-  return values && std::all_of(values->begin(), values->end(), [&](std::int64_t v) {
-           return v == static_cast<std::int64_t>(value);
-         });
+  return t != nullptr && holds_only(*t, value);
 }
 
 bool broadcasts_into(const Shape& shape, const Shape& other) {

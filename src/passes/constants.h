@@ -34,6 +34,8 @@ std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b);
 std::optional<Tensor> combine(const Tensor& a, const Tensor& b,
                               const std::function<double(double, double)>& op);
 
+// A number tensor that is not empty, every element `value`, of floating ones with its sign of zero.
+bool holds_only(const Tensor& tensor, double value);
 // Whether every element of the constant `name` is `value` (of -0.0 and 0.0 the sign counts).
 bool is_filled_with(const Rewriter& r, std::string_view name, double value);
 // Whether broadcasting against a tensor of shape `other` (-1: unknown) leaves that shape as it is.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "metrics/elements.h"
 #include "passes/constants.h"
 
 namespace tenonnx {
@@ -81,7 +82,7 @@ std::string read_conv(const Rewriter& r, int index, ConvParts& conv) {
   const Shape& shape = conv.weight->shape();
   conv.rank = shape.size();
   if (conv.rank < 3 || conv.group < 1 || shape[0] % conv.group != 0 || conv.weight->size() == 0 ||
-      !doubles(*conv.weight))
+      !is_floating(conv.weight->dtype()))
     return fmt::format("its weight '{}', {} {}, is not one of {} groups of floating numbers",
                        weight, to_string(conv.weight->dtype()), to_string(shape), conv.group);
   conv.in_channels = conv.transposed ? shape[0] : shape[1] * conv.group;
@@ -158,29 +159,35 @@ std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
   const Shape& shape = conv.weight->shape();
   const auto rows = static_cast<std::size_t>(shape[0]),
              columns = static_cast<std::size_t>(shape[1]);
-  std::vector<double> weight = doubles(*conv.weight).value_or(std::vector<double>());
-  const std::size_t taps = weight.size() / (rows * columns);
+  const DType dtype = conv.weight->dtype();
+  const std::size_t taps = static_cast<std::size_t>(conv.weight->size()) / (rows * columns);
   std::vector<double> bias(static_cast<std::size_t>(conv.out_channels), 0);
   if (conv.bias != nullptr) bias = doubles(*conv.bias).value_or(bias);
   // Largest magnitudes by output channel: of the old weights and of the new ones.
   std::vector<double> old(bias.size(), 0), now(bias.size(), 0);
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) {
-      const Channels c = channels_at(conv, i, j);
-      const double scale = before.scale[c.in] * behind.scale[c.out];
-      double sum = 0, most = 0;
-      double* w = &weight[(i * columns + j) * taps];
-      for (std::size_t k = 0; k < taps; ++k) {
-        sum += w[k];
-        most = std::max(most, std::isnan(w[k]) ? INFINITY : std::fabs(w[k]));
-        w[k] *= scale;
+  folded.weight = Tensor(dtype, shape);
+  // In one walk from the old weights to the new ones: of a whole model these are all of its bytes.
+  visit_elements(*conv.weight, [&]<typename T>(const T* weight) {
+    if constexpr (is_float_element<T>) {
+      T* out = folded.weight.mutable_data<T>();
+      for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < columns; ++j, weight += taps, out += taps) {
+          const Channels c = channels_at(conv, i, j);
+          const double scale = before.scale[c.in] * behind.scale[c.out];
+          double sum = 0, most = 0;
+          for (std::size_t k = 0; k < taps; ++k) {
+            const double w = to_double(weight[k]);
+            sum += w;
+            most = std::max(most, std::isnan(w) ? INFINITY : std::fabs(w));
+            out[k] = from_double<T>(w * scale);
+          }
+          bias[c.out] += before.shift[c.in] * sum;
+          old[c.out] = std::max(old[c.out], most);
+          now[c.out] = std::max(now[c.out], most * std::fabs(scale));
+        }
       }
-      bias[c.out] += before.shift[c.in] * sum;
-      old[c.out] = std::max(old[c.out], most);
-      now[c.out] = std::max(now[c.out], most * std::fabs(scale));
     }
-  }
-  const DType dtype = conv.weight->dtype();
+  });
   for (std::size_t m = 0; m < bias.size(); ++m) {
     bias[m] = behind.scale[m] * bias[m] + behind.shift[m];
     std::string reason = storage_reason(dtype, old[m], now[m]);
@@ -188,7 +195,6 @@ std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
     if (reason.empty()) reason = storage_reason(dtype, 0, largest_magnitude({bias[m]}));
     if (!reason.empty()) return reason;
   }
-  folded.weight = from_doubles(dtype, shape, weight);
   if (largest_magnitude(bias) > 0) folded.bias = from_doubles(dtype, {conv.out_channels}, bias);
   return {};
 }

@@ -14,6 +14,7 @@
 #include "model/default_inputs.h"
 #include "model/graph.h"
 #include "model/guarded_schemas.h"
+#include "model/tensor_proto.h"
 
 namespace tenonnx {
 namespace {
@@ -28,7 +29,7 @@ std::size_t stored_bytes(const onnx::TensorProto& t) {
 }
 
 void add_light(const onnx::TensorProto& from, onnx::TensorProto& to) {
-  if (stored_bytes(from) <= kLargestRead) {
+  if (stored_bytes(from) <= kLargestRead && !is_external(from)) {
     to = from;
     return;
   }

@@ -27,9 +27,8 @@ bool is_same_in_every_row(const onnx::TensorProto& constant) {
   return constant.dims_size() < 2 || constant.dims(constant.dims_size() - 2) == 1;
 }
 
-bool is_local(const Model& model, const std::vector<int>& nodes, bool kernels) {
-  const onnx::GraphProto& graph = model.proto().graph();
-  const GraphIndex index(graph);
+bool is_local(const GraphIndex& index, const std::vector<int>& nodes, bool kernels) {
+  const onnx::GraphProto& graph = index.graph();
   return std::all_of(nodes.begin(), nodes.end(), [&](int i) {
     const onnx::NodeProto& node = graph.node(i);
     if (!normalized_domain(node.domain()).empty() || node.input_size() == 0) return false;
@@ -51,7 +50,7 @@ bool is_local(const Model& model, const std::vector<int>& nodes, bool kernels) {
 
 }  // namespace
 
-bool takes_strips(const Model& before, const Model& after, const ChangedRegion& region,
+bool takes_strips(const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
                   const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of) {
   if (region.inputs.empty() || region.before.empty() || region.after.empty()) return false;
   std::optional<Shape> shape;

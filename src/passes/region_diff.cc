@@ -248,7 +248,8 @@ bool same_constant(const Model& before, const onnx::TensorProto& a, const Model&
   const auto left = before.tensor(a), right = after.tensor(b);
   if (left.ok() && right.ok())
     return left->bytes() == right->bytes() &&
-           (left->bytes() == 0 || std::memcmp(left->raw(), right->raw(), left->bytes()) == 0);
+           (left->bytes() == 0 || left->raw() == right->raw() ||
+            std::memcmp(left->raw(), right->raw(), left->bytes()) == 0);
   return a.SerializeAsString() == b.SerializeAsString();  // strings, 4-bit types
 }
 

@@ -12,36 +12,11 @@
 
 #include "base/status.h"
 #include "model/graph.h"
+#include "model/rename.h"
 #include "model/tensor_proto.h"
 
 namespace tenonnx {
 namespace {
-
-using Names = std::unordered_map<std::string, std::string>;
-
-// All at once, so that two tensors may swap their names. In a body a name that it defines itself is
-// another tensor.
-void rename_uses(onnx::GraphProto& body, Names names);
-void rename_uses(onnx::NodeProto& node, const Names& names) {
-  for (std::string& name : *node.mutable_input())
-    if (const auto it = names.find(name); it != names.end()) name = it->second;
-  for (auto& attribute : *node.mutable_attribute()) {
-    if (attribute.has_g()) rename_uses(*attribute.mutable_g(), names);
-    for (auto& body : *attribute.mutable_graphs()) rename_uses(body, names);
-  }
-}
-
-void rename_uses(onnx::GraphProto& body, Names names) {
-  for (const auto& input : body.input()) names.erase(input.name());
-  for (const auto& tensor : body.initializer()) names.erase(tensor.name());
-  for (const auto& node : body.node())
-    for (const std::string& name : node.output()) names.erase(name);
-  if (names.empty()) return;
-  for (auto& node : *body.mutable_node()) rename_uses(node, names);
-  for (auto& output : *body.mutable_output())
-    if (const auto it = names.find(output.name()); it != names.end())
-      *output.mutable_name() = it->second;
-}
 
 bool takes(const RegionTensor& input, Side side) {
   return side == Side::kBefore ? input.in_before : input.in_after;
@@ -50,7 +25,7 @@ bool takes(const RegionTensor& input, Side side) {
 class Builder {
  public:
   Builder(const Model& model, Side side, std::span<const ChangedRegion* const> regions,
-          const RegionNames& names, const TensorMap& values)
+          const RegionNames& names, const TensorInfos& values)
       : model_(model),
         side_(side),
         regions_(regions),
@@ -87,8 +62,9 @@ class Builder {
         const auto value = values_.find(input.before);
         if (value == values_.end())
           return FailedPrecondition("no value was taken of '{}'", input.before);
-        *proto_->mutable_graph()->add_input() = to_value_info(
-            TensorInfo{input.before, value->second.dtype(), value->second.shape(), true});
+        TensorInfo info = value->second;
+        info.name = input.before;
+        *proto_->mutable_graph()->add_input() = to_value_info(info);
       }
     }
     return {};
@@ -128,7 +104,7 @@ class Builder {
   void add_region(std::size_t k) {
     const ChangedRegion& region = *regions_[k];
     const std::vector<int>& nodes = side_ == Side::kBefore ? region.before : region.after;
-    Names map;
+    TensorNames map;
     for (const RegionTensor& input : region.inputs)
       if (takes(input, side_) && !own(input).empty())
         map.insert_or_assign(own(input), input.before);
@@ -161,7 +137,7 @@ class Builder {
       node.clear_metadata_props();
       for (const std::string& name : node.input()) see(name);
       for (const std::string_view name : index_.captures(i)) see(name);
-      rename_uses(node, map);
+      rename_reads(node, map);
       for (std::string& name : *node.mutable_output())
         if (!name.empty()) name = map.at(name);
     }
@@ -180,7 +156,7 @@ class Builder {
       info.has_rank = false;
       onnx::ValueInfoProto& output = *to.add_output();
       if (const auto value = values_.find(region.outputs[o].before); value != values_.end()) {
-        info.dtype = value->second.dtype();
+        info.dtype = value->second.dtype;
         output = to_value_info(info);
       }
       output.set_name(info.name);
@@ -191,7 +167,7 @@ class Builder {
   const Side side_;
   const std::span<const ChangedRegion* const> regions_;
   const RegionNames& names_;
-  const TensorMap& values_;
+  const TensorInfos& values_;
   const GraphIndex index_;
   UniqueNames fresh_;
   std::unique_ptr<onnx::ModelProto> proto_;
@@ -265,8 +241,17 @@ RegionNames::RegionNames(std::span<const ChangedRegion* const> regions) {
 
 Result<Model> regions_model(const Model& model, Side side,
                             std::span<const ChangedRegion* const> regions, const RegionNames& names,
+                            const TensorInfos& infos) {
+  return Builder(model, side, regions, names, infos).run();
+}
+
+Result<Model> regions_model(const Model& model, Side side,
+                            std::span<const ChangedRegion* const> regions, const RegionNames& names,
                             const TensorMap& values) {
-  return Builder(model, side, regions, names, values).run();
+  TensorInfos infos;
+  for (const auto& [name, tensor] : values)
+    infos.emplace(name, TensorInfo{name, tensor.dtype(), tensor.shape(), true});
+  return regions_model(model, side, regions, names, infos);
 }
 
 TensorMap region_inputs(Side side, std::span<const ChangedRegion* const> regions,

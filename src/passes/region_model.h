@@ -11,6 +11,7 @@
 
 #include "model/graph.h"
 #include "model/model.h"
+#include "model/shapes.h"
 #include "passes/region_diff.h"
 #include "tenonnx/base.h"
 
@@ -25,8 +26,11 @@ struct RegionNames {
   std::vector<std::vector<std::string>> outputs;  // of each region, in its order
 };
 
-// `values` holds each input that this side takes, by the name before the pass: its dtype and shape
+// `infos` holds each input that this side takes, by the name before the pass: its dtype and shape
 // become the model's. Outputs that pass an input or a constant on go through an Identity.
+Result<Model> regions_model(const Model& model, Side side,
+                            std::span<const ChangedRegion* const> regions, const RegionNames& names,
+                            const TensorInfos& infos);
 Result<Model> regions_model(const Model& model, Side side,
                             std::span<const ChangedRegion* const> regions, const RegionNames& names,
                             const TensorMap& values);

@@ -44,6 +44,7 @@ Result<TensorMap> RegionSessions::run(RegionForm form, const TensorMap& values) 
     if (form == RegionForm::kBeforeDisturbed) {
       TENONNX_RETURN_IF_ERROR(disturb_constants(model, seed_));
       TENONNX_RETURN_IF_ERROR(disturb_grids(model, seed_));
+      model.share_weights();
     }
     LoadOptions options;
     options.intra_op_threads = threads_;

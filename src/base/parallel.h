@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
+//
+// A loop on all processors, for work that takes milliseconds a step.
 #pragma once
 
 #include <algorithm>

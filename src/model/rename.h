@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The tenonnx authors
 //
-// Tensors of a node under other names, in its bodies too.
+// Tensors under other names, all at once, so that two may swap their names.
 #pragma once
 
 #include <string>
@@ -16,10 +16,12 @@ namespace tenonnx {
 
 using TensorNames = std::unordered_map<std::string, std::string>;  // old -> new
 
-// What the node reads: its inputs, and what its bodies capture. A body's own names stay, which
-// Model::load has made different from those outside.
+// What the node reads: its inputs, and what its bodies capture. In a body a name that it defines
+// itself is another tensor, and stays.
 void rename_reads(onnx::NodeProto& node, const TensorNames& names);
 // The same and what it makes.
 void rename_node(onnx::NodeProto& node, const TensorNames& names);
+// Everything of a main graph but its inputs.
+void rename_graph(onnx::GraphProto& graph, const TensorNames& names);
 
 }  // namespace tenonnx

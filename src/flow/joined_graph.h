@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+//
+// A graph with parts of another one in it, on its own tensors, and with comparisons of what they
+// give: all of it in one run, where a tensor is compared as soon as it is there and then freed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/graph.h"
+#include "model/model.h"
+
+namespace onnx {
+class ModelProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace tenonnx {
+
+class JoinedGraph {
+ public:
+  explicit JoinedGraph(const Model& model);
+  ~JoinedGraph();
+
+  // Makes a tensor of the graph an output, unless it is one.
+  void give(const std::string& tensor);
+  // The name of an output that holds the shape of a tensor of the graph.
+  std::string give_shape(const std::string& tensor);
+  // The tensor of the first `rows` along the last axis but one.
+  std::string first_rows(const std::string& tensor, std::size_t rank, std::int64_t rows);
+  // Adds the nodes and constants of `part` under new names; `tensor_of` an input of it is what it
+  // takes. Returns the names here of its outputs. The opsets are those of the graph.
+  std::map<std::string, std::string> add(
+      const Model& part, const std::function<const std::string&(const std::string&)>& tensor_of);
+  // The name of an output: the count of elements that differ (adapters/differing_op.h). `when`: the
+  // tensor of the graph after which both can be there.
+  std::string compare(const std::string& a, const std::string& b, const std::string& when);
+
+  // Ends it. To be loaded by make_proof_executor().
+  Model finish();
+
+ private:
+  std::string add_node(onnx::NodeProto node);
+  std::string add_last(onnx::NodeProto node, const std::string& when);
+  const Model& model_;
+  const GraphIndex index_;
+  std::unique_ptr<onnx::ModelProto> proto_;
+  UniqueNames fresh_;
+  std::set<std::string> given_;
+  std::multimap<int, onnx::NodeProto> last_;  // nodes that nothing uses, by the node before them
+  Model parts_;                               // keeps their weights
+  int made_ = 0;
+};
+
+}  // namespace tenonnx

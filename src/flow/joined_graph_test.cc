@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The tenonnx authors
+#include "flow/joined_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <limits>
+
+#include "adapters/sim.h"
+#include "passes/test_support.h"
+
+namespace tenonnx {
+namespace {
+
+Model graph_of(const std::string& nodes, const std::string& constants = "") {
+  return model_from_text(fmt::format(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[4,3] x) => (float[4,3] y) {} {{ {} }}",
+      constants, nodes));
+}
+
+TensorMap run(JoinedGraph& joined, const TensorMap& inputs) {
+  const Model model = joined.finish();
+  LoadOptions options;
+  options.optimization = Optimization::kDisabled;
+  const auto loaded = make_proof_executor()->load(model, options);
+  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
+  if (!loaded.ok()) return {};
+  auto outputs = (*loaded)->run(inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().message();
+  return outputs.ok() ? std::move(*outputs) : TensorMap();
+}
+
+std::int64_t number(const TensorMap& outputs, const std::string& name) {
+  return outputs.at(name).data<std::int64_t>()[0];
+}
+
+TEST(JoinedGraph, RunsAPartOnItsTensorsAndCountsWhatDiffers) {
+  const Model model = graph_of("a = Mul (x, k) y = Relu (a)", "<float k = {2}>");
+  // Names and a constant that the graph has too, for other things.
+  const Model same = model_from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> p (float[4,3] y) => (float[4,3] a) "
+      "<float k = {4}> { x = Mul (y, k) half = Constant <value_float = 0.5> () a = Mul (x, half) "
+      "}");
+  const Model other = model_from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> p (float[4,3] y) => (float[4,3] a) "
+      "<float[1,3] k = {2, 2, 3}> { a = Mul (y, k) }");
+  JoinedGraph joined(model);
+  const std::string x = "x";
+  const auto takes_x = [&](const std::string&) -> const std::string& { return x; };
+  const std::string right = joined.compare(joined.add(same, takes_x).at("a"), "a", "a");
+  const std::string wrong = joined.compare(joined.add(other, takes_x).at("a"), "a", "a");
+  joined.give("a");
+  joined.give("a");
+  const std::string shape = joined.give_shape("a");
+  const TensorMap outputs = run(joined, {{"x", ramp({4, 3})}});
+  EXPECT_EQ(outputs.size(), 5U);  // y, a, two counts, a shape
+  EXPECT_EQ(number(outputs, right), 0);
+  EXPECT_EQ(number(outputs, wrong), 4);
+  EXPECT_EQ(outputs.at(shape).data<std::int64_t>()[1], 3);
+  expect_identical({{"y", outputs.at("y")}}, run_on_cpu(model, {{"x", ramp({4, 3})}}));
+}
+
+TEST(JoinedGraph, FirstRows) {
+  const Model model = graph_of("y = Relu (x)");
+  JoinedGraph joined(model);
+  const std::string rows = joined.first_rows("y", 2, 2);
+  joined.give(rows);
+  const TensorMap outputs = run(joined, {{"x", ramp({4, 3})}});
+  EXPECT_EQ(outputs.at(rows).shape(), (Shape{2, 3}));
+  EXPECT_EQ(outputs.at(rows).data<float>()[5], outputs.at("y").data<float>()[5]);
+}
+
+TEST(JoinedGraph, EveryBitCountsButThoseOfANaN) {
+  const auto count = [](const std::vector<float>& a, const std::vector<float>& b) {
+    const Shape shape = {static_cast<std::int64_t>(a.size())};
+    const Model model = model_from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] a, float[n] b) => (float[n] y) "
+        "{ y = Add (a, b) }");
+    JoinedGraph joined(model);
+    const std::string name = joined.compare("a", "b", "y");
+    return number(run(joined, {{"a", Tensor::from<float>(DType::kFloat32, shape, a)},
+                               {"b", Tensor::from<float>(DType::kFloat32, shape, b)}}),
+                  name);
+  };
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(count({1, 2, 3}, {1, 2, 3}), 0);
+  EXPECT_EQ(count({1, 0.0F, 3}, {1, -0.0F, 3}), 1);
+  EXPECT_EQ(count({1, kNaN, 3}, {1, -kNaN, 3}), 0);
+  EXPECT_EQ(count({kNaN, 2}, {1, 2}), 1);
+  // More than one piece, a difference in the last element alone.
+  std::vector<float> a(200001, 1.5F), b = a;
+  EXPECT_EQ(count(a, b), 0);
+  b.back() = 1.25F;
+  EXPECT_EQ(count(a, b), 1);
+}
+
+TEST(JoinedGraph, OtherDtypesAndShapesDiffer) {
+  const Model model = model_from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,3] a) => (float[2,3] y) "
+      "{ y = Relu (a) i = Cast <to = 6> (a) t = Transpose (a) b = Cast <to = 9> (a) }");
+  JoinedGraph joined(model);
+  const std::string dtype = joined.compare("a", "i", "i"), shape = joined.compare("a", "t", "t"),
+                    boolean = joined.compare("b", "b", "b");
+  const TensorMap outputs = run(joined, {{"a", ramp({2, 3})}});
+  EXPECT_EQ(number(outputs, dtype), 6);
+  EXPECT_EQ(number(outputs, shape), 6);
+  EXPECT_EQ(number(outputs, boolean), 0);
+}
+
+}  // namespace
+}  // namespace tenonnx
