@@ -45,18 +45,16 @@ std::string JoinedGraph::give_shape(const std::string& tensor) {
   return add_last(make_node("Shape", {tensor}, {fresh_.make(tensor + "_shape")}), tensor);
 }
 
-std::string JoinedGraph::first_rows(const std::string& tensor, std::size_t rank,
-                                    std::int64_t rows) {
+std::string JoinedGraph::first(const std::string& tensor, std::int64_t axis, std::int64_t count) {
   const auto integer = [&](const char* what, std::int64_t value) {
     const std::string name = fresh_.make(tensor + what);
     *proto_->mutable_graph()->add_initializer() =
         to_tensor_proto(Tensor::from<std::int64_t>(DType::kInt64, {1}, {value}), name);
     return name;
   };
-  return add_node(make_node("Slice",
-                            {tensor, integer("_first", 0), integer("_last", rows),
-                             integer("_axis", static_cast<std::int64_t>(rank) - 2)},
-                            {fresh_.make(tensor + "_rows")}));
+  return add_node(make_node(
+      "Slice", {tensor, integer("_begin", 0), integer("_end", count), integer("_axis", axis)},
+      {fresh_.make(tensor + "_first")}));
 }
 
 std::map<std::string, std::string> JoinedGraph::add(

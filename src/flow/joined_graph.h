@@ -31,8 +31,8 @@ class JoinedGraph {
   void give(const std::string& tensor);
   // The name of an output that holds the shape of a tensor of the graph.
   std::string give_shape(const std::string& tensor);
-  // The tensor of the first `rows` along the last axis but one.
-  std::string first_rows(const std::string& tensor, std::size_t rank, std::int64_t rows);
+  // The tensor of the first `count` along an axis.
+  std::string first(const std::string& tensor, std::int64_t axis, std::int64_t count);
   // Adds the nodes and constants of `part` under new names; `tensor_of` an input of it is what it
   // takes. Returns the names here of its outputs. The opsets are those of the graph.
   std::map<std::string, std::string> add(

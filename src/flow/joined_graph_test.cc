@@ -62,10 +62,10 @@ TEST(JoinedGraph, RunsAPartOnItsTensorsAndCountsWhatDiffers) {
   expect_identical({{"y", outputs.at("y")}}, run_on_cpu(model, {{"x", ramp({4, 3})}}));
 }
 
-TEST(JoinedGraph, FirstRows) {
+TEST(JoinedGraph, TheFirstOfATensor) {
   const Model model = graph_of("y = Relu (x)");
   JoinedGraph joined(model);
-  const std::string rows = joined.first_rows("y", 2, 2);
+  const std::string rows = joined.first("y", 0, 2);
   joined.give(rows);
   const TensorMap outputs = run(joined, {{"x", ramp({4, 3})}});
   EXPECT_EQ(outputs.at(rows).shape(), (Shape{2, 3}));

@@ -114,35 +114,43 @@ bool OneRun::find_parts() {
     Part part;
     part.region = &region;
     if (exactness_ == PassClass::kAlgebraic) {
-      part.on_strips = takes_strips(before, after, region, [&](const RegionTensor& input) {
-        return static_shape(input.after);
-      });
-      part.kept = part.on_strips || bytes < kAlwaysKeptBytes ||
+      part.axis = strip_axis(before, after, region, [&](const RegionTensor& input) {
+                    return static_shape(input.after);
+                  }).value_or(0);
+      part.kept = part.axis > 0 || bytes < kAlwaysKeptBytes ||
                   may_round_otherwise(before_, before, after, region);
     }
+    borders_[part.axis];
     parts_.push_back(std::move(part));
   }
   return true;
 }
 
-Status OneRun::join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kept_bytes) {
+Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& kept_bytes) {
   std::vector<Part*> parts;
   std::vector<const ChangedRegion*> regions;
   for (Part& part : parts_)
-    if (part.on_strips == on_strips) {
+    if (part.axis == axis) {
       parts.push_back(&part);
       regions.push_back(part.region);
     }
-  if (parts.empty()) return {};
-  Borders& borders = on_strips ? strip_borders_ : borders_;
+  // What is left of a tensor.
+  const auto part_of = [&](TensorInfo info) {
+    if (axis > 0 && size_along(info.shape, axis) > kStripRows)
+      info.shape[info.shape.size() - axis] = kStripRows;
+    return info;
+  };
+  Borders& borders = borders_[axis];
   Borders taken;
   TensorInfos infos;
   for (const Part* part : parts)
     for (const RegionTensor& input : part->region->inputs) {
-      TensorInfo info = infos_.at(input.after);
-      if (const auto [it, fresh] = taken.try_emplace(input.before, input.after); fresh && on_strips)
-        it->second = joined.first_rows(input.after, info.shape.size(), kStripRows);
-      if (on_strips) info.shape[info.shape.size() - 2] = kStripRows;
+      const TensorInfo& whole = infos_.at(input.after);
+      TensorInfo info = part_of(whole);
+      if (const auto [it, fresh] = taken.try_emplace(input.before, input.after);
+          fresh && info.shape != whole.shape)
+        it->second = joined.first(input.after, static_cast<std::int64_t>(info.shape.size() - axis),
+                                  kStripRows);
       if (part->kept && borders.emplace(input.before, taken.at(input.before)).second)
         kept_bytes += bytes_of(info);
       infos.insert_or_assign(input.before, std::move(info));
@@ -155,7 +163,7 @@ Status OneRun::join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kep
                            regions_model(before_, Side::kBefore, regions, names, infos));
   const auto old_outputs = joined.add(was, tensor_of);
   std::map<std::string, std::string> new_outputs;
-  if (on_strips) {
+  if (axis > 0) {
     TENONNX_ASSIGN_OR_RETURN(const Model is,
                              regions_model(after_, Side::kAfter, regions, names, infos));
     new_outputs = joined.add(is, tensor_of);
@@ -166,13 +174,9 @@ Status OneRun::join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kep
       const std::string& name = names.outputs[p][o];
       const std::string& after = part.region->outputs[o].after;
       part.was.push_back(old_outputs.at(name));
-      part.is.push_back(on_strips ? new_outputs.at(name) : after);
+      part.is.push_back(axis > 0 ? new_outputs.at(name) : after);
       part.counts.push_back(joined.compare(part.was.back(), part.is.back(), after));
-      if (!part.kept) continue;
-      std::int64_t bytes = bytes_of(infos_.at(after));
-      if (on_strips)
-        bytes = bytes / infos_.at(part.region->inputs[0].after).shape.rbegin()[1] * kStripRows;
-      kept_bytes += 2 * bytes;
+      if (part.kept) kept_bytes += 2 * bytes_of(part_of(infos_.at(after)));
     }
   }
   return {};
@@ -184,18 +188,19 @@ Status OneRun::join() {
     part.is.clear();
     part.counts.clear();
   }
-  borders_.clear();
-  strip_borders_.clear();
   JoinedGraph joined(after_);
   std::int64_t kept_bytes = 0;
-  TENONNX_RETURN_IF_ERROR(join_parts(false, joined, kept_bytes));
-  TENONNX_RETURN_IF_ERROR(join_parts(true, joined, kept_bytes));
+  for (auto& [axis, borders] : borders_) {
+    borders.clear();
+    TENONNX_RETURN_IF_ERROR(join_parts(axis, joined, kept_bytes));
+  }
   if (kept_bytes > kMostKeptBytes)
     return FailedPrecondition("{} bytes at the borders of regions", kept_bytes);
   const GraphIndex after(after_.proto().graph());
-  for (const auto& [tensor, there] : borders_)
-    if (const Value* value = after.find(there); value->producer >= 0) joined.give(there);
-  for (const auto& [tensor, there] : strip_borders_) joined.give(there);
+  for (const auto& [axis, borders] : borders_)
+    for (const auto& [tensor, there] : borders)
+      if (const Value* value = after.find(there); value == nullptr || value->producer >= 0)
+        joined.give(there);
   for (const Part& part : parts_) {
     if (!part.kept) continue;
     for (const auto* list : {&part.was, &part.is})
@@ -262,13 +267,12 @@ Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
   Found found;
   for (const TensorInfo& output : after_.outputs())
     found.outputs.emplace(output.name, outputs.at(output.name));
-  for (const bool on_strips : {false, true}) {
+  for (const auto& [axis, borders] : borders_) {
     Parts some;
     for (const Part* part : others)
-      if (part->on_strips == on_strips) some.push_back(part);
+      if (part->axis == axis) some.push_back(part);
     if (some.empty()) continue;
-    TENONNX_ASSIGN_OR_RETURN(const TensorMap values,
-                             values_of(on_strips ? strip_borders_ : borders_, inputs, outputs));
+    TENONNX_ASSIGN_OR_RETURN(const TensorMap values, values_of(borders, inputs, outputs));
     TENONNX_ASSIGN_OR_RETURN(const bool right, judge(some, values, outputs, found));
     if (!right) return std::optional<Found>();
   }
@@ -336,7 +340,7 @@ std::string OneRun::description() const {
       fmt::format("{} of both graphs ran once, {} of the old one on the same tensors",
                   counted(diff_.unchanged, "node"), counted(diff_.regions.size(), "changed part"));
   const auto on_strips =
-      std::count_if(parts_.begin(), parts_.end(), [](const Part& part) { return part.on_strips; });
+      std::count_if(parts_.begin(), parts_.end(), [](const Part& part) { return part.axis > 0; });
   if (on_strips > 0) text += fmt::format(" ({} on {} rows of them)", on_strips, kStripRows);
   return text;
 }

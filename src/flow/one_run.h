@@ -64,8 +64,8 @@ class OneRun {
  private:
   struct Part {
     const ChangedRegion* region;
-    bool on_strips = false;
-    bool kept = false;                         // the graph gives what a floor is measured on
+    std::size_t axis = 0;  // along which it takes strips (strip_axis()), 0: it takes all
+    bool kept = false;     // the graph gives what a floor is measured on
     std::vector<std::string> was, is, counts;  // of each output: tensors of the joined graph
   };
   using Parts = std::vector<const Part*>;
@@ -78,7 +78,7 @@ class OneRun {
   bool find_parts();
   // Makes and loads the graph. FailedPrecondition where what is kept takes more than a GiB.
   Status join();
-  Status join_parts(bool on_strips, JoinedGraph& joined, std::int64_t& kept_bytes);
+  Status join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& kept_bytes);
   Result<TensorMap> values_of(const Borders& borders, const TensorMap& inputs,
                               const TensorMap& outputs) const;
   bool shapes_hold(const TensorMap& outputs) const;
@@ -96,8 +96,8 @@ class OneRun {
   Model before_;       // with its constants computed
   GraphDiff diff_;
   std::vector<Part> parts_;
-  Borders borders_, strip_borders_;
-  std::map<std::string, Shape> assumed_;  // tensor after -> its shape
+  std::map<std::size_t, Borders> borders_;  // of the parts of each axis
+  std::map<std::string, Shape> assumed_;    // tensor after -> its shape
   std::map<std::string, std::string> shape_outputs_;
   std::unique_ptr<LoadedGraph> graph_;
 };

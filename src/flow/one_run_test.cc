@@ -129,8 +129,8 @@ TEST(OneRun, WhatRoundsOtherwiseAgainstTheGuessRunsTwice) {
   const auto graph = [](const char* first, const char* second, const char* inner = "other") {
     return model_from_text(fmt::format(
         "<ir_version: 8, opset_import: [\"\" : 17]> g (float[40000] x) => (float[40000] y) "
-        "<float k = {{{0}}}, float l = {{{1}}}> {{ {2} = Mul (x, k) b = Mul ({2}, l) y = Relu (b) "
-        "}}",
+        "<float k = {{{0}}}, float l = {{{1}}}, int64[1] all = {{-1}}> {{ {2} = Mul (x, k) "
+        "{2}_r = Reshape ({2}, all) b = Mul ({2}_r, l) y = Relu (b) }}",
         first, second, inner));
   };
   const TensorMap vector = {{"x", ramp({40000})}};

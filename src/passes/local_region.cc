@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/graph.h"
@@ -22,46 +23,80 @@ bool has_kernel(const onnx::NodeProto& node) {
   return node.op_type() == "Conv" || node.op_type() == "BatchNormalization";
 }
 
-// Broadcast to an image, the same in each of its rows.
-bool is_same_in_every_row(const onnx::TensorProto& constant) {
-  return constant.dims_size() < 2 || constant.dims(constant.dims_size() - 2) == 1;
+Shape shape_of_constant(const Value& value) {
+  if (value.initializer == nullptr) return {};
+  return {value.initializer->dims().begin(), value.initializer->dims().end()};
 }
 
-bool is_local(const GraphIndex& index, const std::vector<int>& nodes, bool kernels) {
-  const onnx::GraphProto& graph = index.graph();
-  return std::all_of(nodes.begin(), nodes.end(), [&](int i) {
-    const onnx::NodeProto& node = graph.node(i);
-    if (!normalized_domain(node.domain()).empty() || node.input_size() == 0) return false;
-    const auto constant = [&](const std::string& name) -> const Value* {
-      const Value* value = index.find(name);
-      return value != nullptr && value->is_initializer() ? value : nullptr;
-    };
-    // What it convolves has to be the image.
-    if (has_kernel(node)) return kernels && constant(node.input(0)) == nullptr;
-    if (std::find(kElementWise.begin(), kElementWise.end(), node.op_type()) == kElementWise.end())
-      return false;
-    return std::all_of(node.input().begin(), node.input().end(), [&](const std::string& name) {
-      const Value* value = constant(name);
-      return value == nullptr ||
-             (value->initializer != nullptr && is_same_in_every_row(*value->initializer));
+class Side {
+ public:
+  Side(const GraphIndex& index, const std::vector<int>& nodes) : index_(index), nodes_(nodes) {}
+
+  bool has_kernels() const {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [&](int i) { return has_kernel(index_.graph().node(i)); });
+  }
+  // What is the same for every element along the axis but its inputs.
+  bool is_local(std::size_t axis) const {
+    return std::all_of(nodes_.begin(), nodes_.end(), [&](int i) {
+      const onnx::NodeProto& node = index_.graph().node(i);
+      if (!normalized_domain(node.domain()).empty() || node.input_size() == 0) return false;
+      // What it convolves has to be the image.
+      if (has_kernel(node)) return constant(node.input(0)) == nullptr;
+      if (std::find(kElementWise.begin(), kElementWise.end(), node.op_type()) == kElementWise.end())
+        return false;
+      return std::all_of(node.input().begin(), node.input().end(), [&](const std::string& name) {
+        const Value* value = constant(name);
+        return value == nullptr ||
+               (value->initializer != nullptr && size_along(shape_of_constant(*value), axis) == 1);
+      });
     });
-  });
-}
+  }
+
+ private:
+  const Value* constant(const std::string& name) const {
+    const Value* value = index_.find(name);
+    return value != nullptr && value->is_initializer() ? value : nullptr;
+  }
+  const GraphIndex& index_;
+  const std::vector<int>& nodes_;
+};
 
 }  // namespace
 
-bool takes_strips(const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
-                  const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of) {
-  if (region.inputs.empty() || region.before.empty() || region.after.empty()) return false;
-  std::optional<Shape> shape;
+std::int64_t size_along(const Shape& shape, std::size_t axis_from_last) {
+  return axis_from_last > shape.size() ? 1 : shape[shape.size() - axis_from_last];
+}
+
+std::optional<std::size_t> strip_axis(
+    const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
+    const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of) {
+  if (region.inputs.empty() || region.before.empty() || region.after.empty()) return std::nullopt;
+  std::vector<Shape> shapes;
+  std::size_t rank = 0;
   for (const RegionTensor& input : region.inputs) {
-    const std::optional<Shape> own = shape_of(input);
-    if (!own || (shape && *shape != *own)) return false;
-    shape = own;
+    std::optional<Shape> shape = shape_of(input);
+    if (!shape) return std::nullopt;
+    rank = std::max(rank, shape->size());
+    shapes.push_back(std::move(*shape));
   }
-  if (shape->size() < 2 || (*shape)[shape->size() - 2] <= kStripRows) return false;
-  const bool image = shape->size() == 4 && region.inputs.size() == 1;
-  return is_local(before, region.before, image) && is_local(after, region.after, image);
+  const Side was(before, region.before), is(after, region.after);
+  const bool kernels = was.has_kernels() || is.has_kernels();
+  if (kernels && (shapes.size() != 1 || rank != 4)) return std::nullopt;
+  std::optional<std::size_t> best;
+  std::int64_t most = kStripRows;
+  for (std::size_t axis = 1; axis <= rank; ++axis) {
+    if (kernels && axis != 2) continue;
+    std::int64_t size = 1;
+    for (const Shape& shape : shapes) size = std::max(size, size_along(shape, axis));
+    const bool broadcast = std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+      return size_along(shape, axis) == 1 || size_along(shape, axis) == size;
+    });
+    if (size <= most || !broadcast || !was.is_local(axis) || !is.is_local(axis)) continue;
+    best = axis;
+    most = size;
+  }
+  return best;
 }
 
 }  // namespace tenonnx

@@ -5,6 +5,8 @@
 // all would, in a fraction of the time.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -19,12 +21,16 @@ namespace tenonnx {
 // check runs them four times.
 inline constexpr std::int64_t kStripRows = 8;
 
-// Whether a region, before and after, may be run on the first kStripRows rows of its inputs, along
-// the last axis but one ([N,C,H,W], [N,rows,C]): element-wise operators of inputs of one shape; or
-// of one image, Conv and BatchNormalization with them; all constants beside them the same in every
-// row. `shape_of`: of an input, by its name before; nullopt where it is not known or not static.
-// False where the inputs have no more rows than that.
-bool takes_strips(const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
-                  const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of);
+// The axis, counted from the last one as 1, along which the first kStripRows of a region's inputs
+// may stand for all of them, before and after; nullopt where there is none. Of one image [N,C,H,W]
+// with Conv and BatchNormalization it is 2, the rows. Of element-wise operators it is the longest
+// along which all constants have one element and each input one or all: one of one is taken whole.
+// `shape_of`: of an input, by its name before; nullopt where it is not known or not static.
+std::optional<std::size_t> strip_axis(
+    const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
+    const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of);
+
+// 1 where the shape has no such axis.
+std::int64_t size_along(const Shape& shape, std::size_t axis_from_last);
 
 }  // namespace tenonnx

@@ -12,8 +12,9 @@ namespace tenonnx {
 namespace {
 
 // One region: all of the graph.
-bool strips(const std::string& inputs, const std::string& before, const std::string& after,
-            const std::string& constants = "") {
+// 0 where there is none.
+std::size_t axis(const std::string& inputs, const std::string& before, const std::string& after,
+                 const std::string& constants = "") {
   const auto graph = [&](const std::string& nodes) {
     return model_from_text(
         fmt::format("<ir_version: 8, opset_import: [\"\" : 17]> g ({}) => (float[?,?,?,?] y) {} {{ "
@@ -25,12 +26,14 @@ bool strips(const std::string& inputs, const std::string& before, const std::str
   const auto diff = diff_graphs(was, is, {}, "test");
   EXPECT_TRUE(diff.ok()) << diff.status().message();
   EXPECT_EQ(diff->regions.size(), 1U);
-  return takes_strips(GraphIndex(was.proto().graph()), GraphIndex(is.proto().graph()),
-                      diff->regions[0], [&](const RegionTensor& input) -> std::optional<Shape> {
-                        const auto it = infos.find(input.before);
-                        if (it == infos.end()) return std::nullopt;
-                        return it->second.shape;
-                      });
+  return strip_axis(GraphIndex(was.proto().graph()), GraphIndex(is.proto().graph()),
+                    diff->regions[0],
+                    [&](const RegionTensor& input) -> std::optional<Shape> {
+                      const auto it = infos.find(input.before);
+                      if (it == infos.end()) return std::nullopt;
+                      return it->second.shape;
+                    })
+      .value_or(0);
 }
 
 constexpr const char* kImage = "float[1,2,40,40] x";
@@ -38,29 +41,41 @@ constexpr const char* kWeights =
     "<float[2,2,1,1] w = {1,2,3,4}, float[2,2,1,1] v = {2,4,6,8}, float k = {2}>";
 
 TEST(LocalRegion, ConvolutionsWithScalesOfChannels) {
-  EXPECT_TRUE(strips(kImage, "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights));
+  EXPECT_EQ(axis(kImage, "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 2U);
+  EXPECT_EQ(
+      axis("float[1,2,40,80] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights),
+      2U);
 }
 
-TEST(LocalRegion, ElementsOfSeveralTensorsOfOneShape) {
-  EXPECT_TRUE(strips("float[1,2,40,40] x, float[1,2,40,40] z", "a = Add (x, k) y = Add (a, z)",
-                     "a1 = Add (x, z) y = Add (a1, k)", kWeights));
-  EXPECT_FALSE(strips("float[1,2,40,40] x, float[1,1,40,1] z", "a = Add (x, k) y = Add (a, z)",
-                      "a1 = Add (x, z) y = Add (a1, k)", kWeights));
+TEST(LocalRegion, ElementsOfSeveralTensors) {
+  EXPECT_EQ(axis("float[1,2,40,30] x, float[1,2,40,30] z", "a = Add (x, k) y = Add (a, z)",
+                 "a1 = Add (x, z) y = Add (a1, k)", kWeights),
+            2U);
+  // Broadcast: the longest axis, along which one may have one element.
+  EXPECT_EQ(axis("float[1,90,2,40] x, float[1,1,2,40] z", "a = Add (x, k) y = Add (a, z)",
+                 "a1 = Add (x, z) y = Add (a1, k)", kWeights),
+            3U);
+  EXPECT_EQ(axis("float[1,90,2,40] x, float[40] z", "a = Add (x, k) y = Add (a, z)",
+                 "a1 = Add (x, z) y = Add (a1, k)", kWeights),
+            3U);
 }
 
 TEST(LocalRegion, NotWhatMixesOrTellsRows) {
-  EXPECT_FALSE(strips(kImage, "a = Softmax <axis = 2> (x) y = Mul (a, k)",
-                      "a1 = Softmax <axis = 2> (x) y = Mul (k, a1)", kWeights));
-  EXPECT_FALSE(strips("float[1,2,17,1] x", "a = Mul (x, k) y = Mul (a, rows)", "y = Mul (x, rows)",
-                      "<float k = {1}, float[17,1] rows = "
-                      "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}>"));
-  EXPECT_TRUE(strips("float[1,2,17,2] x", "a = Mul (x, k) y = Mul (a, columns)",
-                     "y = Mul (x, columns)", "<float k = {1}, float[1,2] columns = {1,2}>"));
+  EXPECT_EQ(axis(kImage, "a = Softmax <axis = 2> (x) y = Mul (a, k)",
+                 "a1 = Softmax <axis = 2> (x) y = Mul (k, a1)", kWeights),
+            0U);
+  EXPECT_EQ(axis("float[1,2,17,1] x", "a = Mul (x, k) y = Mul (a, rows)", "y = Mul (x, rows)",
+                 "<float k = {1}, float[17,1] rows = "
+                 "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}>"),
+            0U);
+  EXPECT_EQ(axis("float[1,2,17,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
+                 "<float k = {1}, float[1,2] columns = {1,2}>"),
+            2U);
 }
 
 TEST(LocalRegion, NotWhereThereAreNoMoreRows) {
-  EXPECT_FALSE(
-      strips("float[1,2,8,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights));
+  EXPECT_EQ(
+      axis("float[1,2,8,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 0U);
 }
 
 }  // namespace
