@@ -73,8 +73,12 @@ Result<std::unique_ptr<OneRun>> OneRun::prepare(const Model& before, const Model
     const auto it = renamed.find(std::string(name));
     return it == renamed.end() ? std::string(name) : it->second;
   };
-  auto computed = compute_constants(
-      before, [&](std::string_view tensor) { return made->static_shape(image(tensor)); });
+  auto computed =
+      compute_constants(before, [&](std::string_view tensor) -> std::optional<TensorInfo> {
+        const auto info = made->infos_.find(image(tensor));
+        if (info == made->infos_.end()) return std::nullopt;
+        return info->second;
+      });
   if (!computed.ok()) return std::unique_ptr<OneRun>();
   made->before_ = std::move(computed->model);
   const GraphIndex after_index(after.proto().graph());

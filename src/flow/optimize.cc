@@ -25,6 +25,7 @@
 #include "model/model.h"
 #include "ort/executor.h"
 #include "ort/library.h"
+#include "passes/constant_part.h"
 #include "passes/region_sessions.h"
 
 namespace tenonnx {
@@ -349,6 +350,13 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
     if (const auto found = misspelled_mode(*source); found && spell_modes(*source) > 0)
       misspelled = found->what;
   }
+  // For the check at the end, on the other processor while the passes run.
+  std::future<Result<ComputedConstants>> constants;
+  if (source)
+    constants = std::async(std::launch::async, [&] {
+      return compute_constants(*source,
+                               [](std::string_view) { return std::optional<TensorInfo>(); });
+    });
   const Contract* contract = data.contract ? &*data.contract : nullptr;
   if (options.proof == ProofLevel::kRegions) {
     regions = region_data(*data.inputs);
@@ -375,10 +383,12 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
       std::async(std::launch::async, [&] { return save_staged(options, model, staging); });
   if (options.proof != ProofLevel::kNone) {
     if (options.progress) options.progress("whole graph", 0, 0);
+    const auto reduced = constants.get();
     TENONNX_ASSIGN_OR_RETURN(
         result.whole,
         check_whole(*source, model, least_exact(result.passes), *data.inputs, contract,
-                    options.load, result.passes.names.renamed, recomputed(result.passes)));
+                    options.load, result.passes.names.renamed, recomputed(result.passes),
+                    reduced.ok() ? &reduced->model : nullptr));
   }
   if (!misspelled.empty()) note_misspelled(options, misspelled, result);
   note_declined(options, model, result);

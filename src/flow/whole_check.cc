@@ -58,8 +58,9 @@ class Whole {
   Whole(const Model& before, const Model& after, PassClass exactness, const TensorInputs& inputs,
         const Contract* contract, const LoadOptions& load,
         const std::map<std::string, std::string>& renamed,
-        const std::map<std::string, double>& recomputed)
+        const std::map<std::string, double>& recomputed, const Model& reduced)
       : before_(before),
+        reduced_(reduced),
         after_(after),
         exactness_(exactness),
         inputs_(inputs),
@@ -78,7 +79,7 @@ class Whole {
         (exactness_ == PassClass::kBitwise || exactness_ == PassClass::kAlgebraic)) {
       TENONNX_ASSIGN_OR_RETURN(
           one_run_,
-          OneRun::prepare(before_, after_, renamed_,
+          OneRun::prepare(reduced_, after_, renamed_,
                           bits_decide() ? PassClass::kBitwise : exactness_, *executor_, load_));
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
@@ -344,6 +345,7 @@ class Whole {
   }
 
   const Model& before_;
+  const Model& reduced_;
   const Model& after_;
   const PassClass exactness_;
   const TensorInputs& inputs_;
@@ -372,8 +374,11 @@ Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClas
                                const TensorInputs& inputs, const Contract* contract,
                                const LoadOptions& load,
                                const std::map<std::string, std::string>& renamed,
-                               const std::map<std::string, double>& recomputed) {
-  return Whole(before, after, exactness, inputs, contract, load, renamed, recomputed).run();
+                               const std::map<std::string, double>& recomputed,
+                               const Model* reduced) {
+  return Whole(before, after, exactness, inputs, contract, load, renamed, recomputed,
+               reduced != nullptr ? *reduced : before)
+      .run();
 }
 
 }  // namespace tenonnx

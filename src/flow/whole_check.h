@@ -45,11 +45,13 @@ struct WholeCheck {
 
 // `contract`: nullptr where there is none that fits. `exactness`: of the least exact pass.
 // `renamed`: what the passes say of names (NameRecord::renamed), so that less is run twice; nothing
-// follows from it. `recomputed`: PassOutcome::recomputed of all passes.
+// follows from it. `recomputed`: PassOutcome::recomputed of all passes. `reduced`: `before` with
+// what follows from its constants alone computed (compute_constants()), where somebody has it.
 Result<WholeCheck> check_whole(const Model& before, const Model& after, PassClass exactness,
                                const TensorInputs& inputs, const Contract* contract,
                                const LoadOptions& load,
                                const std::map<std::string, std::string>& renamed = {},
-                               const std::map<std::string, double>& recomputed = {});
+                               const std::map<std::string, double>& recomputed = {},
+                               const Model* reduced = nullptr);
 
 }  // namespace tenonnx

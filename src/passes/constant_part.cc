@@ -25,8 +25,8 @@ namespace {
 class Computer {
  public:
   Computer(const Model& model,
-           const std::function<std::optional<Shape>(std::string_view)>& shape_of)
-      : model_(model), graph_(model.proto().graph()), shape_of_(shape_of) {
+           const std::function<std::optional<TensorInfo>(std::string_view)>& info_of)
+      : model_(model), graph_(model.proto().graph()), info_of_(info_of) {
     for (const auto& input : graph_.input()) defined_.insert(input.name());
     // An initializer that is an input too is a default that the caller may override.
     for (const auto& tensor : graph_.initializer())
@@ -73,18 +73,37 @@ class Computer {
       return constants_.contains(name) || made_.contains(name);
     });
     if (is_op(node, "Shape") && !constant) return take_shape(node);
+    if (is_op(node, "CastLike") && !constant) return take_cast(node);
     if (!constant || inputs.empty() || never_folded(node)) return false;
+    compute(node);
+    return true;
+  }
+
+  void compute(const onnx::NodeProto& node) {
     region_.nodes.push_back(&node);
     for (const std::string& name : node.output())
       if (!name.empty()) made_.insert(name);
+  }
+
+  // Of a constant to the dtype of what is none: a Cast.
+  bool take_cast(const onnx::NodeProto& node) {
+    const std::string& value = node.input(0);
+    if (!constants_.contains(value) && !made_.contains(value)) return false;
+    const std::optional<TensorInfo> like = info_of_(node.input(1));
+    if (!like || like->dtype == DType::kUndefined) return false;
+    onnx::NodeProto& cast = casts_.emplace_back(node);
+    cast.set_op_type("Cast");
+    cast.mutable_input()->RemoveLast();
+    set_attribute(cast, "to", static_cast<std::int64_t>(to_onnx_type(like->dtype)));
+    compute(cast);
     return true;
   }
 
   bool take_shape(const onnx::NodeProto& node) {
-    const std::optional<Shape> shape = shape_of_(node.input(0));
-    if (!shape) return false;
-    shapes_.emplace(node.input(0), *shape);
-    make_up(to_tensor_proto(shape_value(node, *shape), node.output(0)));
+    const std::optional<TensorInfo> info = info_of_(node.input(0));
+    if (!info || !info->has_rank || element_count(info->shape) < 0) return false;
+    shapes_.emplace(node.input(0), info->shape);
+    make_up(to_tensor_proto(shape_value(node, info->shape), node.output(0)));
     return true;
   }
 
@@ -115,11 +134,12 @@ class Computer {
 
   const Model& model_;
   const onnx::GraphProto& graph_;
-  const std::function<std::optional<Shape>(std::string_view)>& shape_of_;
+  const std::function<std::optional<TensorInfo>(std::string_view)>& info_of_;
   std::unordered_set<std::string_view> defined_, outputs_;
   std::unordered_set<std::string_view> used_;  // by nodes that stay
   std::unordered_set<std::string_view> made_;  // by nodes that are computed
   std::unordered_map<std::string_view, const onnx::TensorProto*> constants_;
+  std::deque<onnx::NodeProto> casts_;
   std::deque<onnx::TensorProto> made_up_;  // values of Constant and Shape nodes
   std::unordered_set<const onnx::NodeProto*> computed_;
   std::map<std::string, Shape> shapes_;
@@ -129,8 +149,8 @@ class Computer {
 }  // namespace
 
 Result<ComputedConstants> compute_constants(
-    const Model& model, const std::function<std::optional<Shape>(std::string_view)>& shape_of) {
-  return Computer(model, shape_of).run();
+    const Model& model, const std::function<std::optional<TensorInfo>(std::string_view)>& info_of) {
+  return Computer(model, info_of).run();
 }
 
 }  // namespace tenonnx

@@ -24,10 +24,11 @@ struct ComputedConstants {
   std::map<std::string, Shape> shapes;
 };
 
-// `shape_of`: the shape of a tensor of the main graph, nullopt where it is not known or not static.
-// All of it runs in one session, with the kernels, thread and weights of fold_region.h. Errors are
-// those of ONNX Runtime, and what a Tensor cannot hold (strings).
+// `info_of`: dtype and shape of a tensor of the main graph, each as far as it is known; the dtype
+// is what CastLike of a constant takes, the shape, where it is static, Shape. All of it runs in one
+// session, with the kernels, thread and weights of fold_region.h. Errors are those of ONNX Runtime,
+// and what a Tensor cannot hold (strings).
 Result<ComputedConstants> compute_constants(
-    const Model& model, const std::function<std::optional<Shape>(std::string_view)>& shape_of);
+    const Model& model, const std::function<std::optional<TensorInfo>(std::string_view)>& info_of);
 
 }  // namespace tenonnx

@@ -18,10 +18,10 @@ using ::testing::Pair;
 
 ComputedConstants computed(const Model& model) {
   const TensorInfos infos = infer_shapes(model);
-  auto made = compute_constants(model, [&](std::string_view name) -> std::optional<Shape> {
+  auto made = compute_constants(model, [&](std::string_view name) -> std::optional<TensorInfo> {
     const auto it = infos.find(std::string(name));
-    if (it == infos.end() || element_count(it->second.shape) < 0) return std::nullopt;
-    return it->second.shape;
+    if (it == infos.end()) return std::nullopt;
+    return it->second;
   });
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? std::move(*made) : ComputedConstants();
@@ -46,6 +46,26 @@ TEST(ConstantPart, ShapesAndWhatFollowsFromThem) {
   EXPECT_EQ(all->data<std::int64_t>()[0], 16);
   const TensorMap inputs = {{"x", ramp({2, 8})}};
   expect_identical(run_on_cpu(model, inputs), run_on_cpu(made.model, inputs));
+}
+
+// What torch.export writes for a number beside a tensor.
+TEST(ConstantPart, CastLikeOfAConstant) {
+  const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float16[2,8] x) => (float16[2,8] y) <float k = {0.1}> {
+      a = Relu (x)
+      c = CastLike (k, a)
+      n = Neg (c)
+      y = Mul (a, n)
+    })");
+  const ComputedConstants made = computed(model);
+  EXPECT_THAT(op_types(made.model), ElementsAre("Relu", "Mul"));
+  const auto value = made.model.initializer("n");
+  ASSERT_TRUE(value.ok()) << value.status().message();
+  EXPECT_EQ(value->dtype(), DType::kFloat16);
+  const auto unknown =
+      compute_constants(model, [](std::string_view) { return std::optional<TensorInfo>(); });
+  ASSERT_TRUE(unknown.ok());
+  EXPECT_THAT(op_types(unknown->model), ElementsAre("Relu", "CastLike", "Neg", "Mul"));
 }
 
 TEST(ConstantPart, WhatDependsOnInputsOrChanceStays) {
