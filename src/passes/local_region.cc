@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 16> kElementWise = {
     "Erf", "Tanh", "Exp", "Sqrt", "Pow", "Identity", "Clip", "Where"};
 
 bool has_kernel(const onnx::NodeProto& node) {
-  return node.op_type() == "Conv" || node.op_type() == "BatchNormalization";
+  return node.op_type() == "Conv" || node.op_type() == "BatchNormalization" ||
+         node.op_type() == "Pad" || node.op_type() == "MaxPool" || node.op_type() == "AveragePool";
 }
 
 Shape shape_of_constant(const Value& value) {
@@ -28,23 +29,31 @@ Shape shape_of_constant(const Value& value) {
   return {value.initializer->dims().begin(), value.initializer->dims().end()};
 }
 
-class Side {
+class GraphSide {
  public:
-  Side(const GraphIndex& index, const std::vector<int>& nodes) : index_(index), nodes_(nodes) {}
+  GraphSide(const GraphIndex& index, const std::vector<int>& nodes)
+      : index_(index), nodes_(nodes) {}
 
   bool has_kernels() const {
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [&](int i) { return has_kernel(index_.graph().node(i)); });
   }
-  // What is the same for every element along the axis but its inputs.
-  bool is_local(std::size_t axis) const {
+  // Whether nothing tells one place along the axis from another but the inputs. `rank`: of all
+  // inputs, 0 where theirs differ.
+  bool is_local(std::size_t axis, std::size_t rank) const {
     return std::all_of(nodes_.begin(), nodes_.end(), [&](int i) {
       const onnx::NodeProto& node = index_.graph().node(i);
       if (!normalized_domain(node.domain()).empty() || node.input_size() == 0) return false;
       // What it convolves has to be the image.
       if (has_kernel(node)) return constant(node.input(0)) == nullptr;
-      if (std::find(kElementWise.begin(), kElementWise.end(), node.op_type()) == kElementWise.end())
+      if (node.op_type() == "Concat" && rank > 0) {
+        const std::int64_t along = attribute_or(node, "axis", std::int64_t{0});
+        const auto dims = static_cast<std::int64_t>(rank);
+        if ((along < 0 ? -along : dims - along) == static_cast<std::int64_t>(axis)) return false;
+      } else if (std::find(kElementWise.begin(), kElementWise.end(), node.op_type()) ==
+                 kElementWise.end()) {
         return false;
+      }
       return std::all_of(node.input().begin(), node.input().end(), [&](const std::string& name) {
         const Value* value = constant(name);
         return value == nullptr ||
@@ -80,9 +89,11 @@ std::optional<std::size_t> strip_axis(
     rank = std::max(rank, shape->size());
     shapes.push_back(std::move(*shape));
   }
-  const Side was(before, region.before), is(after, region.after);
+  const GraphSide was(before, region.before), is(after, region.after);
   const bool kernels = was.has_kernels() || is.has_kernels();
-  if (kernels && (shapes.size() != 1 || rank != 4)) return std::nullopt;
+  const bool one_rank = std::all_of(shapes.begin(), shapes.end(),
+                                    [&](const Shape& shape) { return shape.size() == rank; });
+  if (kernels && (!one_rank || rank != 4)) return std::nullopt;
   std::optional<std::size_t> best;
   std::int64_t most = kStripRows;
   for (std::size_t axis = 1; axis <= rank; ++axis) {
@@ -90,9 +101,11 @@ std::optional<std::size_t> strip_axis(
     std::int64_t size = 1;
     for (const Shape& shape : shapes) size = std::max(size, size_along(shape, axis));
     const bool broadcast = std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-      return size_along(shape, axis) == 1 || size_along(shape, axis) == size;
+      return (!kernels && size_along(shape, axis) == 1) || size_along(shape, axis) == size;
     });
-    if (size <= most || !broadcast || !was.is_local(axis) || !is.is_local(axis)) continue;
+    const std::size_t common = one_rank ? rank : 0;
+    if (size <= most || !broadcast || !was.is_local(axis, common) || !is.is_local(axis, common))
+      continue;
     best = axis;
     most = size;
   }

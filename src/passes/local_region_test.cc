@@ -47,6 +47,17 @@ TEST(LocalRegion, ConvolutionsWithScalesOfChannels) {
       2U);
 }
 
+TEST(LocalRegion, ImagesOfOneHeight) {
+  const char* const before = "c = Conv (x, w) m = Mul (c, k) y = Concat <axis = 1> (m, z)";
+  const char* const after = "c1 = Conv (x, v) y = Concat <axis = 1> (c1, z)";
+  EXPECT_EQ(axis("float[1,2,40,40] x, float[1,3,40,40] z", before, after, kWeights), 2U);
+  EXPECT_EQ(axis("float[1,2,40,40] x, float[1,3,1,40] z", before, after, kWeights), 0U);
+  EXPECT_EQ(axis("float[1,2,40,40] x, float[1,2,40,40] z",
+                 "c = Conv (x, w) m = Mul (c, k) y = Concat <axis = -2> (m, z)",
+                 "c1 = Conv (x, v) y = Concat <axis = -2> (c1, z)", kWeights),
+            0U);
+}
+
 TEST(LocalRegion, ElementsOfSeveralTensors) {
   EXPECT_EQ(axis("float[1,2,40,30] x, float[1,2,40,30] z", "a = Add (x, k) y = Add (a, z)",
                  "a1 = Add (x, z) y = Add (a1, k)", kWeights),
