@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/custom_op.h"
 #include "metrics/tensor_error.h"
 #include "ort/values.h"
 
@@ -42,13 +43,14 @@ bool same_bytes(const Ort::KernelContext& context, const Tensor& a, const Tensor
   if (pieces == 1)
     compare_piece(&job, 0);
   else
-    context.ParallelFor(&compare_piece, pieces, 0, &job);
+    kernels::OrtParallel(context).run(pieces, &compare_piece, &job);
   return job.same;
 }
 
 struct DifferingKernel {
-  void Compute(OrtKernelContext* raw) const {
-    const Ort::KernelContext context(raw);
+  explicit DifferingKernel(const Ort::ConstKernelInfo& /*info*/) {}
+
+  void compute(const Ort::KernelContext& context) const {
     const Tensor a = view_of(context.GetInput(0)), b = view_of(context.GetInput(1));
     const std::int64_t shape[] = {1};
     auto count = context.GetOutput(0, shape, 1);
@@ -67,10 +69,7 @@ struct DifferingKernel {
   }
 };
 
-struct DifferingOp : Ort::CustomOpBase<DifferingOp, DifferingKernel> {
-  void* CreateKernel(const OrtApi& /*api*/, const OrtKernelInfo* /*info*/) const {
-    return new DifferingKernel();
-  }
+struct DifferingOp : kernels::OpBase<DifferingOp, DifferingKernel> {
   const char* GetName() const { return kDiffering; }
   std::size_t GetInputTypeCount() const { return 2; }
   ONNXTensorElementDataType GetInputType(std::size_t) const {
@@ -80,7 +79,8 @@ struct DifferingOp : Ort::CustomOpBase<DifferingOp, DifferingKernel> {
   ONNXTensorElementDataType GetOutputType(std::size_t) const {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
   }
-  static OrtStatusPtr InferOutputShape(Ort::ShapeInferContext& context) {
+  static OrtStatusPtr infer_shapes(Ort::ShapeInferContext& context,
+                                   ONNXTensorElementDataType /*type*/) {
     const Ort::ShapeInferContext::Shape one = {1};
     return context.SetOutputShape(0, one, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64).release();
   }

@@ -60,7 +60,7 @@ std::string JoinedGraph::first(const std::string& tensor, std::int64_t axis, std
 std::map<std::string, std::string> JoinedGraph::add(
     const Model& part, const std::function<const std::string&(const std::string&)>& tensor_of) {
   onnx::GraphProto graph = part.proto().graph();
-  const std::string prefix = fmt::format("part{}/", made_++);
+  const std::string prefix = "part/";
   TensorNames names;
   for (const auto& input : graph.input()) names[input.name()] = tensor_of(input.name());
   const auto name_anew = [&](const std::string& name) {

@@ -54,7 +54,6 @@ class JoinedGraph {
   std::set<std::string> given_;
   std::multimap<int, onnx::NodeProto> last_;  // nodes that nothing uses, by the node before them
   Model parts_;                               // keeps their weights
-  int made_ = 0;
 };
 
 }  // namespace tenonnx

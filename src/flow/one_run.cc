@@ -43,16 +43,10 @@ Renamed known_names(const GraphIndex& before, const GraphIndex& after, const Ren
 }
 
 bool same_opsets(const Model& a, const Model& b) {
-  const auto opsets = [](const Model& model) {
-    std::map<std::string, std::int64_t> out;
-    for (const auto& opset : model.proto().opset_import())
-      out[std::string(normalized_domain(opset.domain()))] = opset.version();
-    return out;
-  };
-  const auto ours = opsets(a), theirs = opsets(b);
-  return std::all_of(ours.begin(), ours.end(), [&](const auto& opset) {
-    const auto other = theirs.find(opset.first);
-    return other == theirs.end() || other->second == opset.second;
+  const auto& imports = a.proto().opset_import();
+  return std::all_of(imports.begin(), imports.end(), [&](const auto& opset) {
+    const std::int64_t other = b.opset(opset.domain());
+    return other == 0 || other == opset.version();
   });
 }
 
@@ -85,7 +79,7 @@ Result<std::unique_ptr<OneRun>> OneRun::prepare(const Model& before, const Model
   for (const auto& [tensor, shape] : computed->shapes) {
     const std::string there = image(tensor);
     if (after_index.find(there) == nullptr) return std::unique_ptr<OneRun>();
-    made->assumed_.emplace(there, shape);
+    made->assumed_.emplace(there, Assumed{shape, {}});
   }
   Renamed names = known_names(GraphIndex(made->before_.proto().graph()), after_index, renamed);
   add_equal_constants(made->before_, after, names);
@@ -210,7 +204,7 @@ Status OneRun::join() {
     for (const auto* list : {&part.was, &part.is})
       for (const std::string& tensor : *list) joined.give(tensor);
   }
-  for (const auto& [tensor, shape] : assumed_) shape_outputs_[tensor] = joined.give_shape(tensor);
+  for (auto& [tensor, assumed] : assumed_) assumed.output = joined.give_shape(tensor);
   TENONNX_ASSIGN_OR_RETURN(graph_, executor_.load(joined.finish(), load_));
   return {};
 }
@@ -233,47 +227,44 @@ Result<TensorMap> OneRun::values_of(const std::map<std::string, std::string>& bo
 
 bool OneRun::shapes_hold(const TensorMap& outputs) const {
   return std::all_of(assumed_.begin(), assumed_.end(), [&](const auto& one) {
-    const auto& [tensor, shape] = one;
-    const Tensor& found = outputs.at(shape_outputs_.at(tensor));
+    const Shape& shape = one.second.shape;
+    const Tensor& found = outputs.at(one.second.output);
     return found.size() == static_cast<std::int64_t>(shape.size()) &&
-           std::equal(shape.begin(), shape.end(), found.template data<std::int64_t>());
+           std::equal(shape.begin(), shape.end(), found.data<std::int64_t>());
   });
 }
 
-OneRun::Parts OneRun::differing(const TensorMap& outputs, bool keep, bool* all_kept) {
+OneRun::Parts OneRun::differing(const TensorMap& outputs) {
   Parts out;
-  *all_kept = true;
-  for (Part& part : parts_) {
-    const bool same = std::all_of(
-        part.counts.begin(), part.counts.end(),
-        [&](const std::string& count) { return outputs.at(count).data<std::int64_t>()[0] == 0; });
-    if (same) continue;
-    *all_kept = *all_kept && part.kept;
-    part.kept = part.kept || keep;
-    out.push_back(&part);
-  }
+  for (Part& part : parts_)
+    if (std::any_of(part.counts.begin(), part.counts.end(), [&](const std::string& count) {
+          return outputs.at(count).data<std::int64_t>()[0] != 0;
+        }))
+      out.push_back(&part);
   return out;
 }
 
 Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
+  const auto all_kept = [](const Parts& parts) {
+    return std::all_of(parts.begin(), parts.end(), [](const Part* part) { return part->kept; });
+  };
   TENONNX_ASSIGN_OR_RETURN(TensorMap outputs, graph_->run(inputs));
   if (!shapes_hold(outputs)) return std::optional<Found>();
-  const bool algebraic = exactness_ == PassClass::kAlgebraic;
-  bool all_kept = true;
-  Parts others = differing(outputs, algebraic, &all_kept);
-  if (!others.empty() && !algebraic) return std::optional<Found>();
-  if (!all_kept) {  // the guess was wrong: once more, with what their floors need
+  Parts others = differing(outputs);
+  if (!others.empty() && exactness_ != PassClass::kAlgebraic) return std::optional<Found>();
+  if (!all_kept(others)) {  // the guess was wrong: once more, with what their floors need
+    for (Part* part : others) part->kept = true;
     TENONNX_RETURN_IF_ERROR(join());
     TENONNX_ASSIGN_OR_RETURN(outputs, graph_->run(inputs));
-    others = differing(outputs, false, &all_kept);
-    if (!all_kept) return std::optional<Found>();
+    others = differing(outputs);
+    if (!all_kept(others)) return std::optional<Found>();
   }
   Found found;
   for (const TensorInfo& output : after_.outputs())
     found.outputs.emplace(output.name, outputs.at(output.name));
   for (const auto& [axis, borders] : borders_) {
     Parts some;
-    for (const Part* part : others)
+    for (Part* part : others)
       if (part->axis == axis) some.push_back(part);
     if (some.empty()) continue;
     TENONNX_ASSIGN_OR_RETURN(const TensorMap values, values_of(borders, inputs, outputs));

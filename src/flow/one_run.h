@@ -68,7 +68,11 @@ class OneRun {
     bool kept = false;     // the graph gives what a floor is measured on
     std::vector<std::string> was, is, counts;  // of each output: tensors of the joined graph
   };
-  using Parts = std::vector<const Part*>;
+  struct Assumed {
+    Shape shape;
+    std::string output;  // of the joined graph, that tells it
+  };
+  using Parts = std::vector<Part*>;
   using Borders = std::map<std::string, std::string>;  // before -> tensor of the joined graph
 
   OneRun(const Model& after, PassClass exactness, const Executor& executor, LoadOptions load)
@@ -82,8 +86,8 @@ class OneRun {
   Result<TensorMap> values_of(const Borders& borders, const TensorMap& inputs,
                               const TensorMap& outputs) const;
   bool shapes_hold(const TensorMap& outputs) const;
-  // The parts that give other bits; with `keep` they are kept from now on.
-  Parts differing(const TensorMap& outputs, bool keep, bool* all_kept);
+  // The parts that give other bits.
+  Parts differing(const TensorMap& outputs);
   // False where one of these is not within its floor. `values`: of the borders.
   Result<bool> judge(Parts parts, const TensorMap& values, const TensorMap& outputs,
                      Found& found) const;
@@ -97,8 +101,7 @@ class OneRun {
   GraphDiff diff_;
   std::vector<Part> parts_;
   std::map<std::size_t, Borders> borders_;  // of the parts of each axis
-  std::map<std::string, Shape> assumed_;    // tensor after -> its shape
-  std::map<std::string, std::string> shape_outputs_;
+  std::map<std::string, Assumed> assumed_;  // by the tensor after
   std::unique_ptr<LoadedGraph> graph_;
 };
 

@@ -145,11 +145,7 @@ class ModelLoader {
     const bool parsed = parse(taken ? std::string_view(taken->proto) : bytes, model);
     model.sha256_ = file.sha256();
     if (!parsed) return not_onnx(where);
-    if (taken) {
-      for (const TakenWeights::Move& move : taken->moves)
-        std::memmove(memory->data() + move.to, memory->data() + move.from, move.size);
-      model.shared_[location] = {memory->bytes(), memory};
-    }
+    if (taken) share(model, location, *taken, bytes, std::move(memory));
     model.source_ = path;
     return finish(std::move(model), path.parent_path(), where);
   }
@@ -165,10 +161,7 @@ class ModelLoader {
     if (!parse(taken ? std::string_view(taken->proto) : bytes, model)) return not_onnx(where);
     if (taken) {
       const TakenWeights::Move& last = taken->moves.back();
-      auto memory = std::make_shared<Pages>(last.to + last.size);
-      for (const TakenWeights::Move& move : taken->moves)
-        std::memcpy(memory->data() + move.to, bytes.data() + move.from, move.size);
-      model.shared_[location] = {memory->bytes(), memory};
+      share(model, location, *taken, bytes, std::make_shared<Pages>(last.to + last.size));
     }
     model.sha256_ = sha256_hex(bytes);
     return finish(std::move(model), base_dir, where);
@@ -193,6 +186,14 @@ class ModelLoader {
 
   static bool parse(std::string_view bytes, Model& model) {
     return model.proto_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  }
+
+  // `memory` may be that of `bytes`.
+  static void share(Model& model, const std::string& location, const TakenWeights& taken,
+                    std::string_view bytes, std::shared_ptr<Pages> memory) {
+    for (const TakenWeights::Move& move : taken.moves)
+      std::memmove(memory->data() + move.to, bytes.data() + move.from, move.size);
+    model.shared_[location] = {memory->bytes(), memory};
   }
 
   static Status map_file(Model& model, const onnx::TensorProto& t, std::string_view where) {

@@ -112,6 +112,12 @@ bool refers_elsewhere(std::string_view tensor) {
   return false;
 }
 
+std::uint64_t total(const std::vector<std::string_view>& pieces) {
+  return std::accumulate(
+      pieces.begin(), pieces.end(), std::uint64_t{0},
+      [](std::uint64_t sum, std::string_view piece) { return sum + piece.size(); });
+}
+
 class Taker {
  public:
   Taker(std::string_view model, std::string_view location) : model_(model), location_(location) {}
@@ -201,11 +207,6 @@ Result<SerializedModel> SerializedModel::with_weights(
     else if (!piece.empty())
       to.push_back(piece);
   };
-  const auto total = [](const std::vector<std::string_view>& pieces) {
-    return std::accumulate(
-        pieces.begin(), pieces.end(), std::uint64_t{0},
-        [](std::uint64_t sum, std::string_view piece) { return sum + piece.size(); });
-  };
   const auto add_tensor = [&](std::string_view body, std::vector<std::string_view>& to) {
     onnx::TensorProto tensor;
     if (!refers_elsewhere(body) ||
@@ -249,10 +250,6 @@ Result<SerializedModel> SerializedModel::with_weights(
   return out;
 }
 
-std::uint64_t SerializedModel::size() const {
-  std::uint64_t sum = 0;
-  for (const std::string_view piece : pieces_) sum += piece.size();
-  return sum;
-}
+std::uint64_t SerializedModel::size() const { return total(pieces_); }
 
 }  // namespace tenonnx

@@ -30,11 +30,12 @@ Result<PassOutcome> run_step(const PassInfo& pass, Model& model, const PassOptio
         Status(outcome.status().code(), fmt::format("pass {}: {}", pass.name, message));
     return status.code() == StatusCode::kDataLoss ? as_defect(status) : status;
   }
-  model.share_weights();  // that the pass made
-  if (outcome->applied > 0)
+  if (outcome->applied > 0) {
+    model.share_weights();  // that the pass made
     if (const Status status = check_model(model, fmt::format("after pass {}", pass.name));
         !status.ok())
       return as_defect(status);
+  }
   return outcome;
 }
 
