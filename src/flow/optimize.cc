@@ -21,10 +21,8 @@
 #include "model/default_inputs.h"
 #include "model/graph.h"
 #include "model/grid_sample_modes.h"
-#include "model/guarded_schemas.h"
 #include "model/model.h"
 #include "ort/executor.h"
-#include "ort/library.h"
 #include "passes/constant_part.h"
 #include "passes/region_sessions.h"
 
@@ -238,15 +236,6 @@ struct SavedModel {
   std::uint64_t bytes = 0;
 };
 
-// What is set up once in a process, and needed by every run: ONNX Runtime's library and environment
-// and the schemas of operators, 40 ms of the 180 that a model of 15 MB takes.
-std::future<void> warm_up() {
-  return std::async(std::launch::async, [] {
-    guarded_schemas().GetSchema("Relu", kMaxOpset, "");
-    onnxruntime_env();
-  });
-}
-
 Result<SavedModel> save_staged(const OptimizeOptions& options, const Model& model,
                                const StagedFiles& staging) {
   const fs::path path = staging.path() / options.out.filename();
@@ -300,7 +289,6 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   TENONNX_RETURN_IF_ERROR(options_by_pass(passes, options.options).status());
   TENONNX_RETURN_IF_ERROR(check_paths(options));
   TENONNX_ASSIGN_OR_RETURN(StagedFiles staging, StagedFiles::create(options.out));
-  const std::future<void> warm = warm_up();  // while the model is read
   TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(options.model));
   OptimizeResult result;
   result.model = options.model.filename().string();
