@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <future>
+
 #include "ort/library.h"
 #include "ort/session.h"
 #include "ort/test_models.h"
@@ -89,6 +92,33 @@ TEST(CustomOpsTest, OtherSessionsDoNotKnowIt) {
   ASSERT_FALSE(graph.ok());
   EXPECT_THAT(graph.status().message(),
               HasSubstr("operator 'Scale' of domain 'tenonnx.test' (node 'node_0') is not known"));
+}
+
+// Of many domains, since a session finds those that the other one has added, and adds the rest
+// itself: without DomainLock, the two meet at one of them.
+TEST(CustomOpsTest, TwoThreadsMayBringTheSameNewDomains) {
+  ASSERT_TRUE(onnxruntime().ok()) << onnxruntime().status().message();
+  for (int pair = 0; pair < 5; ++pair) {
+    std::barrier start(2);
+    const Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+        g (float[3] x) => (float[3] y) { y = Relu (x) })");
+    const auto load = [&] {
+      SessionSetup setup;
+      for (int d = 0; d < 2000; ++d) {
+        auto ops = std::make_shared<CustomOpSet>(fmt::format("tenonnx.test.{}.{}", pair, d));
+        ops->add(std::make_unique<ScaleOp>());
+        setup.custom_ops.push_back(std::move(ops));
+      }
+      LoadOptions options;
+      options.intra_op_threads = 1;
+      start.arrive_and_wait();
+      return load_session(model, options, setup).status();
+    };
+    auto other = std::async(std::launch::async, load);
+    const Status mine = load(), theirs = other.get();
+    EXPECT_TRUE(mine.ok()) << mine.message();
+    EXPECT_TRUE(theirs.ok()) << theirs.message();
+  }
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/temporary_directory.h"
 #include "model/tensor_proto.h"
+#include "ort/domain_lock.h"
 #include "ort/errors.h"
 #include "ort/inputs.h"
 #include "ort/library.h"
@@ -191,13 +192,18 @@ class OrtGraph final : public LoadedGraph {
       options.EnableProfiling((profile_directory_->path() / "profile").c_str());
     }
     add_external_data(model, options);
+    std::vector<std::string> domains;
+    for (const auto& ops : setup_.custom_ops) domains.push_back(ops->domain());
     if (uses_ops_library(model)) {
       TENONNX_ASSIGN_OR_RETURN(const fs::path library, find_ops_library());
       options.RegisterCustomOpsLibrary(library.c_str());
+      domains.emplace_back(kOpsDomain);
     }
     if (setup_.configure) setup_.configure(options);
     TENONNX_ASSIGN_OR_RETURN(const std::string bytes, serialize(model, options));
+    DomainLock lock(std::move(domains));
     session_ = Ort::Session(environment(), bytes.data(), bytes.size(), options);
+    lock.created();
     return read_signature();
   }
 
