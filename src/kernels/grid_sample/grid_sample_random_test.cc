@@ -146,6 +146,7 @@ template <typename T, typename G>
 class Trial {
  public:
   explicit Trial(unsigned seed) : random_(seed), c_(random_case(random_)) {}
+  Trial(unsigned seed, const Case& c) : random_(seed), c_(c) {}
 
   void run() {
     const Against against = random_() % 2 == 0 ? Against::kEnd : Against::kBegin;
@@ -256,6 +257,40 @@ TEST(GridSampleRandom, Float16) { run_trials<Half, float>(5000, 250); }
 TEST(GridSampleRandom, Float16Grid) { run_trials<Half, Half>(6000, 150); }
 TEST(GridSampleRandom, Bfloat16) { run_trials<BHalf, float>(7000, 250); }
 TEST(GridSampleRandom, Bfloat16Grid) { run_trials<BHalf, BHalf>(8000, 150); }
+
+// More points than one tile of plans takes (16,384 linear, 65,536 nearest, 4,096 cubic): blocks of
+// channels are packed before.
+TEST(GridSampleRandom, PointsOfSeveralTiles) {
+  using enum GridSampleMode;
+  const auto sizes = [](int dimensions, std::int64_t batch, std::int64_t channels,
+                        std::array<std::int64_t, 3> in, std::array<std::int64_t, 3> out) {
+    GridSampleSizes made;
+    made.dimensions = dimensions;
+    made.batch = batch;
+    made.channels = channels;
+    made.in = in;
+    made.out = out;
+    return made;
+  };
+  const struct {
+    GridSampleMode mode;
+    GridSampleSizes sizes;
+  } kCases[] = {
+      {kLinear, sizes(2, 3, 11, {1, 9, 13}, {1, 150, 131})},
+      {kLinear, sizes(2, 2, 60, {1, 9, 13}, {1, 150, 128})},  // past the caches
+      {kNearest, sizes(3, 1, 9, {5, 6, 7}, {9, 90, 90})},
+      {kCubic, sizes(2, 1, 9, {1, 300, 500}, {1, 100, 97})},  // packed in two parts by AVX2
+  };
+  for_each_target([&] {
+    for (const auto& [mode, of_case] : kCases) {
+      Case c;
+      c.options.mode = mode;
+      c.sizes = of_case;
+      Trial<float, float>(1, c).run();
+      if (testing::Test::HasFailure()) return;
+    }
+  });
+}
 
 }  // namespace
 }  // namespace tenonnx

@@ -74,19 +74,37 @@ struct Pairs {
 };
 #endif
 
+// One number at each of Lanes(d) offsets.
+template <class D>
+HWY_INLINE hn::Vec<D> load_each(D d, const float* HWY_RESTRICT plane,
+                                const std::int32_t* HWY_RESTRICT at) {
+#if HWY_TARGET == HWY_AVX2
+  // vgatherdps is slower than the loads that it stands for.
+  const hn::Half<D> half;
+  const auto two = [&](std::int32_t a, std::int32_t b) {
+    return hn::InterleaveLower(half, hn::Set(half, plane[a]), hn::Set(half, plane[b]));
+  };
+  const auto four = [&](const std::int32_t* i) {
+    return hn::ConcatLowerLower(half, two(i[2], i[3]), two(i[0], i[1]));
+  };
+  return hn::Combine(d, four(at + 4), four(at));
+#else
+  return hn::GatherIndex(d, plane, hn::Load(hn::RebindToSigned<D>(), at));
+#endif
+}
+
 template <GridSampleMode kMode, int kDimensions>
 struct Gathers {
   using Plan = TapPlan<kMode, kDimensions>;
   static HWY_INLINE VF sample(const float* HWY_RESTRICT plane,
                               const std::int32_t* HWY_RESTRICT plan) {
     const F d;
-    const I di;
     const auto* weights = reinterpret_cast<const float*>(plan + Plan::kTaps * kLanes);
     auto sum = hn::Zero(d);
     HWY_UNROLL(8)
     for (int tap = 0; tap < Plan::kTaps; ++tap) {
       const auto weight = hn::Load(d, weights + tap * kLanes);
-      const auto value = hn::GatherIndex(d, plane, hn::Load(di, plan + tap * kLanes));
+      const auto value = load_each(d, plane, plan + tap * kLanes);
       const auto alive = hn::Not(hn::Eq(weight, hn::Zero(d)));
       sum = hn::MulAdd(hn::IfThenElseZero(alive, value), weight, sum);
     }

@@ -240,6 +240,8 @@ void make_plans(const Axis (&axes)[3], const float* HWY_RESTRICT grid, std::int6
     VF at[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     if (kDimensions == 2 && here == kLanes) {
       hn::LoadInterleaved2(d, grid + 2 * p, at[0], at[1]);
+    } else if (kDimensions == 3 && here == kLanes) {
+      hn::LoadInterleaved3(d, grid + 3 * p, at[0], at[1], at[2]);
     } else {
       HWY_ALIGN float apart[3][kLanes] = {};
       for (std::int64_t i = 0; i < kLanes; ++i)
