@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/custom_op.h"
 #include "metrics/tensor_error.h"
+#include "ort/custom_ops.h"
 #include "ort/values.h"
 
 namespace tenonnx {
@@ -47,14 +51,28 @@ bool same_bytes(const Ort::KernelContext& context, const Tensor& a, const Tensor
   return job.same;
 }
 
-struct DifferingKernel {
-  explicit DifferingKernel(const Ort::ConstKernelInfo& /*info*/) {}
+class DifferingKernel {
+ public:
+  explicit DifferingKernel(const Ort::ConstKernelInfo& info)
+      : pairs_(static_cast<std::size_t>(info.GetAttribute<std::int64_t>("pairs"))),
+        part_(kernels::attribute_or<std::int64_t>(info, "part", 0)) {}
+
+  const DifferingListener* listener = nullptr;
 
   void compute(const Ort::KernelContext& context) const {
-    const Tensor a = view_of(context.GetInput(0)), b = view_of(context.GetInput(1));
+    std::vector<Tensor> inputs;
+    for (std::size_t i = 0; i < context.GetInputCount(); ++i)
+      inputs.push_back(view_of(context.GetInput(i)));
+    if (inputs.size() < 2 * pairs_)
+      kernels::fail(kDiffering, std::to_string(pairs_) + " pairs of " +
+                                    std::to_string(inputs.size()) + " tensors");
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < pairs_; ++i)
+      count += differing(context, inputs[i], inputs[pairs_ + i]);
+    if (count > 0 && listener != nullptr && *listener) (*listener)(part_, inputs);
     const std::int64_t shape[] = {1};
-    auto count = context.GetOutput(0, shape, 1);
-    count.GetTensorMutableData<std::int64_t>()[0] = differing(context, a, b);
+    auto output = context.GetOutput(0, shape, 1);
+    output.GetTensorMutableData<std::int64_t>()[0] = count;
   }
 
  private:
@@ -67,14 +85,25 @@ struct DifferingKernel {
     const auto identity = compare_identical(a, b);
     return identity.ok() ? identity->differing : a.size();
   }
+
+  std::size_t pairs_;
+  std::int64_t part_;
 };
 
-struct DifferingOp : kernels::OpBase<DifferingOp, DifferingKernel> {
+class DifferingOp : public kernels::OpBase<DifferingOp, DifferingKernel> {
+ public:
+  explicit DifferingOp(DifferingListener listener) : listener_(std::move(listener)) {}
+
   const char* GetName() const { return kDiffering; }
-  std::size_t GetInputTypeCount() const { return 2; }
+  std::size_t GetInputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetInputType(std::size_t) const {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;  // any
   }
+  OrtCustomOpInputOutputCharacteristic GetInputCharacteristic(std::size_t) const {
+    return INPUT_OUTPUT_VARIADIC;
+  }
+  int GetVariadicInputMinArity() const { return 2; }
+  bool GetVariadicInputHomogeneity() const { return false; }
   std::size_t GetOutputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetOutputType(std::size_t) const {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
@@ -84,13 +113,23 @@ struct DifferingOp : kernels::OpBase<DifferingOp, DifferingKernel> {
     const Ort::ShapeInferContext::Shape one = {1};
     return context.SetOutputShape(0, one, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64).release();
   }
+  OrtStatusPtr CreateKernelV2(const OrtApi& api, const OrtKernelInfo* info,
+                              void** out) const noexcept {
+    OrtStatusPtr status = OpBase::CreateKernelV2(api, info, out);
+    if (status == nullptr)
+      static_cast<kernels::KernelShell<DifferingKernel>*>(*out)->kernel.listener = &listener_;
+    return status;
+  }
+
+ private:
+  DifferingListener listener_;
 };
 
 }  // namespace
 
-std::shared_ptr<const CustomOpSet> make_proof_ops() {
+std::shared_ptr<const CustomOpSet> make_proof_ops(DifferingListener listener) {
   auto ops = std::make_shared<CustomOpSet>(kProofDomain);
-  ops->add(std::make_unique<DifferingOp>());
+  ops->add(std::make_unique<DifferingOp>(std::move(listener)));
   return ops;
 }
 

@@ -40,6 +40,8 @@ class SimExecutor : public Executor {
 
 class ProofExecutor : public Executor {
  public:
+  explicit ProofExecutor(DifferingListener listener) : listener_(std::move(listener)) {}
+
   const std::string& address() const override { return cpu_->address(); }
 
   Result<std::unique_ptr<LoadedGraph>> load(const Model& model,
@@ -47,7 +49,7 @@ class ProofExecutor : public Executor {
     TENONNX_RETURN_IF_ERROR(onnxruntime().status());
     SessionSetup setup = without_packing();
     setup.custom_ops.push_back(make_sim_ops());
-    setup.custom_ops.push_back(make_proof_ops());
+    setup.custom_ops.push_back(make_proof_ops(listener_));
     return load_session(model, options, setup);
   }
 
@@ -57,6 +59,7 @@ class ProofExecutor : public Executor {
 
  private:
   const std::unique_ptr<Executor> cpu_ = make_cpu_executor();
+  const DifferingListener listener_;
 };
 
 }  // namespace
@@ -68,7 +71,9 @@ Result<std::optional<Device>> simulated_device(std::string_view address) {
   return std::optional<Device>(std::move(device));
 }
 
-std::unique_ptr<Executor> make_proof_executor() { return std::make_unique<ProofExecutor>(); }
+std::unique_ptr<Executor> make_proof_executor(DifferingListener listener) {
+  return std::make_unique<ProofExecutor>(std::move(listener));
+}
 
 Result<std::unique_ptr<LoadedGraph>> load_simulated(const Model& simulated,
                                                     const LoadOptions& options,

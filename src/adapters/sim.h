@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "adapters/differing_op.h"
 #include "device/device.h"
 #include "ort/executor.h"
 
@@ -35,6 +36,7 @@ Result<std::unique_ptr<LoadedGraph>> load_simulated(const Model& simulated,
 // already. Weights are not packed beforehand: a MatMul adds a packed weight's products in another
 // order than those of a weight that is computed in the graph, and so folding constants would show
 // as a difference (241 elements of a DEIMv2-S at 640 pixels) though every value is the same.
-std::unique_ptr<Executor> make_proof_executor();
+// `listener`: of the operator Differing (differing_op.h), which a graph may hold too.
+std::unique_ptr<Executor> make_proof_executor(DifferingListener listener = {});
 
 }  // namespace tenonnx

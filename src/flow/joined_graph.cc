@@ -4,6 +4,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "adapters/differing_op.h"
@@ -34,15 +35,18 @@ void JoinedGraph::give(const std::string& tensor) {
   if (given_.insert(tensor).second) proto_->mutable_graph()->add_output()->set_name(tensor);
 }
 
-std::string JoinedGraph::add_last(onnx::NodeProto node, const std::string& when) {
-  const Value* value = index_.find(when);
+std::string JoinedGraph::add_last(onnx::NodeProto node, const std::vector<std::string>& when) {
+  int after = -1;
+  for (const std::string& tensor : when)
+    if (const Value* value = index_.find(tensor); value != nullptr)
+      after = std::max(after, value->producer);
   std::string output = node.output(0);
-  last_.emplace(value == nullptr ? -1 : value->producer, std::move(node));
+  last_.emplace(after, std::move(node));
   return output;
 }
 
 std::string JoinedGraph::give_shape(const std::string& tensor) {
-  return add_last(make_node("Shape", {tensor}, {fresh_.make(tensor + "_shape")}), tensor);
+  return add_last(make_node("Shape", {tensor}, {fresh_.make(tensor + "_shape")}), {tensor});
 }
 
 std::string JoinedGraph::first(const std::string& tensor, std::int64_t axis, std::int64_t count) {
@@ -85,11 +89,16 @@ std::map<std::string, std::string> JoinedGraph::add(
   return outputs;
 }
 
-std::string JoinedGraph::compare(const std::string& a, const std::string& b,
-                                 const std::string& when) {
-  onnx::NodeProto node = make_node(kDiffering, {a, b}, {fresh_.make(b + "_differing")});
+std::string JoinedGraph::compare(const Comparison& comparison) {
+  std::vector<std::string> inputs = comparison.a;
+  for (const auto* list : {&comparison.b, &comparison.more})
+    inputs.insert(inputs.end(), list->begin(), list->end());
+  onnx::NodeProto node =
+      make_node(kDiffering, inputs, {fresh_.make(comparison.b.front() + "_differing")});
   node.set_domain(kProofDomain);
-  return add_last(std::move(node), when);
+  set_attribute(node, "pairs", static_cast<std::int64_t>(comparison.a.size()));
+  set_attribute(node, "part", comparison.part);
+  return add_last(std::move(node), comparison.when);
 }
 
 Model JoinedGraph::finish() {

@@ -37,16 +37,21 @@ class JoinedGraph {
   // takes. Returns the names here of its outputs. The opsets are those of the graph.
   std::map<std::string, std::string> add(
       const Model& part, const std::function<const std::string&(const std::string&)>& tensor_of);
-  // The name of an output: the count of elements that differ (adapters/differing_op.h). `when`: the
-  // tensor of the graph after which both can be there.
-  std::string compare(const std::string& a, const std::string& b, const std::string& when);
+  // Tensors a against b, one by one, by adapters/differing_op.h, whose listener gets a, b and
+  // `more` where they differ. Returns the name of an output: the count of elements that do. `when`:
+  // tensors of the graph after which all of these can be there.
+  struct Comparison {
+    std::int64_t part = 0;
+    std::vector<std::string> a, b, more, when;
+  };
+  std::string compare(const Comparison& comparison);
 
   // Ends it. To be loaded by make_proof_executor().
   Model finish();
 
  private:
   std::string add_node(onnx::NodeProto node);
-  std::string add_last(onnx::NodeProto node, const std::string& when);
+  std::string add_last(onnx::NodeProto node, const std::vector<std::string>& when);
   const Model& model_;
   const GraphIndex index_;
   std::unique_ptr<onnx::ModelProto> proto_;

@@ -20,11 +20,15 @@ Model graph_of(const std::string& nodes, const std::string& constants = "") {
       constants, nodes));
 }
 
-TensorMap run(JoinedGraph& joined, const TensorMap& inputs) {
+JoinedGraph::Comparison pair(const std::string& a, const std::string& b, const std::string& when) {
+  return {.a = {a}, .b = {b}, .when = {when}};
+}
+
+TensorMap run(JoinedGraph& joined, const TensorMap& inputs, DifferingListener listener = {}) {
   const Model model = joined.finish();
   LoadOptions options;
   options.optimization = Optimization::kDisabled;
-  const auto loaded = make_proof_executor()->load(model, options);
+  const auto loaded = make_proof_executor(std::move(listener))->load(model, options);
   EXPECT_TRUE(loaded.ok()) << loaded.status().message();
   if (!loaded.ok()) return {};
   auto outputs = (*loaded)->run(inputs);
@@ -49,8 +53,8 @@ TEST(JoinedGraph, RunsAPartOnItsTensorsAndCountsWhatDiffers) {
   JoinedGraph joined(model);
   const std::string x = "x";
   const auto takes_x = [&](const std::string&) -> const std::string& { return x; };
-  const std::string right = joined.compare(joined.add(same, takes_x).at("a"), "a", "a");
-  const std::string wrong = joined.compare(joined.add(other, takes_x).at("a"), "a", "a");
+  const std::string right = joined.compare(pair(joined.add(same, takes_x).at("a"), "a", "a"));
+  const std::string wrong = joined.compare(pair(joined.add(other, takes_x).at("a"), "a", "a"));
   joined.give("a");
   joined.give("a");
   const std::string shape = joined.give_shape("a");
@@ -79,7 +83,7 @@ TEST(JoinedGraph, EveryBitCountsButThoseOfANaN) {
         "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] a, float[n] b) => (float[n] y) "
         "{ y = Add (a, b) }");
     JoinedGraph joined(model);
-    const std::string name = joined.compare("a", "b", "y");
+    const std::string name = joined.compare(pair("a", "b", "y"));
     return number(run(joined, {{"a", Tensor::from<float>(DType::kFloat32, shape, a)},
                                {"b", Tensor::from<float>(DType::kFloat32, shape, b)}}),
                   name);
@@ -101,12 +105,45 @@ TEST(JoinedGraph, OtherDtypesAndShapesDiffer) {
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,3] a) => (float[2,3] y) "
       "{ y = Relu (a) i = Cast <to = 6> (a) t = Transpose (a) b = Cast <to = 9> (a) }");
   JoinedGraph joined(model);
-  const std::string dtype = joined.compare("a", "i", "i"), shape = joined.compare("a", "t", "t"),
-                    boolean = joined.compare("b", "b", "b");
+  const std::string dtype = joined.compare(pair("a", "i", "i")),
+                    shape = joined.compare(pair("a", "t", "t")),
+                    boolean = joined.compare(pair("b", "b", "b"));
   const TensorMap outputs = run(joined, {{"a", ramp({2, 3})}});
   EXPECT_EQ(number(outputs, dtype), 6);
   EXPECT_EQ(number(outputs, shape), 6);
   EXPECT_EQ(number(outputs, boolean), 0);
+}
+
+TEST(JoinedGraph, TheListenerGetsWhatDiffers) {
+  const Model model = graph_of("a = Relu (x) b = Mul (x, k) y = Add (a, b)", "<float k = {2}>");
+  JoinedGraph joined(model);
+  const std::string two =
+      joined.compare({.part = 7, .a = {"a", "x"}, .b = {"y", "b"}, .more = {"k"}, .when = {"y"}});
+  joined.compare({.part = 8, .a = {"a"}, .b = {"a"}, .when = {"a"}});
+  std::vector<std::int64_t> parts;
+  std::vector<Shape> shapes;
+  const TensorMap outputs =
+      run(joined, {{"x", ramp({4, 3})}}, [&](std::int64_t part, std::span<const Tensor> tensors) {
+        parts.push_back(part);
+        for (const Tensor& t : tensors) shapes.push_back(t.shape());
+        EXPECT_EQ(tensors.back().data<float>()[0], 2);
+      });
+  EXPECT_EQ(parts, std::vector<std::int64_t>{7});
+  EXPECT_EQ(shapes, (std::vector<Shape>{{4, 3}, {4, 3}, {4, 3}, {4, 3}, {}}));
+  EXPECT_GT(number(outputs, two), 12);
+}
+
+// An exception of the listener ends the run, not the program.
+TEST(JoinedGraph, AListenerThatThrowsIsAnError) {
+  JoinedGraph joined(graph_of("a = Neg (x) y = Relu (x)"));
+  joined.compare(pair("a", "y", "y"));
+  LoadOptions options;
+  options.optimization = Optimization::kDisabled;
+  const auto executor =
+      make_proof_executor([](std::int64_t, std::span<const Tensor>) { throw std::bad_alloc(); });
+  const auto loaded = executor->load(joined.finish(), options);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_FALSE((*loaded)->run({{"x", ramp({4, 3})}}).ok());
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "adapters/sim.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/wording.h"
@@ -18,15 +20,12 @@
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
 #include "passes/region_sessions.h"
-#include "passes/rounding_region.h"
 
 namespace tenonnx {
 namespace {
 
 // What is kept of a run for floors; beyond, two runs need less.
 constexpr std::int64_t kMostKeptBytes = std::int64_t{1} << 30;
-// Kept whatever the region does: less than a second run costs.
-constexpr std::int64_t kAlwaysKeptBytes = 64 << 10;
 constexpr std::uint64_t kSeed = 7;
 
 using Renamed = std::map<std::string, std::string>;
@@ -50,9 +49,8 @@ bool same_opsets(const Model& a, const Model& b) {
   });
 }
 
-std::int64_t bytes_of(const TensorInfo& info) {
-  return std::max<std::int64_t>(0, element_count(info.shape)) *
-         static_cast<std::int64_t>(size_of(info.dtype));
+void take_worst(const Check& check, std::optional<Check>& worst) {
+  if (!worst || severity(check) > severity(*worst)) worst = check;
 }
 
 }  // namespace
@@ -100,31 +98,25 @@ std::optional<Shape> OneRun::static_shape(const std::string& tensor) const {
 bool OneRun::find_parts() {
   const GraphIndex before(before_.proto().graph()), after(after_.proto().graph());
   for (const ChangedRegion& region : diff_.regions) {
-    std::int64_t bytes = 0;
     for (const auto* list : {&region.inputs, &region.outputs})
       for (const RegionTensor& tensor : *list) {
         const auto info = infos_.find(tensor.after);
         if (tensor.before.empty() || after.find(tensor.after) == nullptr || info == infos_.end() ||
             info->second.dtype == DType::kUndefined)
           return false;
-        bytes += bytes_of(info->second);
       }
     Part part;
     part.region = &region;
-    if (exactness_ == PassClass::kAlgebraic) {
+    if (exactness_ == PassClass::kAlgebraic)
       part.axis = strip_axis(before, after, region, [&](const RegionTensor& input) {
                     return static_shape(input.after);
                   }).value_or(0);
-      part.kept = part.axis > 0 || bytes < kAlwaysKeptBytes ||
-                  may_round_otherwise(before_, before, after, region);
-    }
-    borders_[part.axis];
     parts_.push_back(std::move(part));
   }
   return true;
 }
 
-Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& kept_bytes) {
+Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
   std::vector<Part*> parts;
   std::vector<const ChangedRegion*> regions;
   for (Part& part : parts_)
@@ -138,10 +130,9 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& k
       info.shape[info.shape.size() - axis] = kStripRows;
     return info;
   };
-  Borders& borders = borders_[axis];
-  Borders taken;
+  std::map<std::string, std::string> taken;  // before -> tensor of the joined graph
   TensorInfos infos;
-  for (const Part* part : parts)
+  for (Part* part : parts)
     for (const RegionTensor& input : part->region->inputs) {
       const TensorInfo& whole = infos_.at(input.after);
       TensorInfo info = part_of(whole);
@@ -149,8 +140,7 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& k
           fresh && info.shape != whole.shape)
         it->second = joined.first(input.after, static_cast<std::int64_t>(info.shape.size() - axis),
                                   kStripRows);
-      if (part->kept && borders.emplace(input.before, taken.at(input.before)).second)
-        kept_bytes += bytes_of(info);
+      part->borders.push_back(input.before);
       infos.insert_or_assign(input.before, std::move(info));
     }
   const RegionNames names(regions);
@@ -168,61 +158,64 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& k
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     Part& part = *parts[p];
-    for (std::size_t o = 0; o < part.region->outputs.size(); ++o) {
-      const std::string& name = names.outputs[p][o];
+    part.outputs = names.outputs[p];
+    if (part.outputs.empty()) continue;
+    JoinedGraph::Comparison comparison;
+    comparison.part = part.region - diff_.regions.data();
+    for (std::size_t o = 0; o < part.outputs.size(); ++o) {
       const std::string& after = part.region->outputs[o].after;
-      part.was.push_back(old_outputs.at(name));
-      part.is.push_back(axis > 0 ? new_outputs.at(name) : after);
-      part.counts.push_back(joined.compare(part.was.back(), part.is.back(), after));
-      if (part.kept) kept_bytes += 2 * bytes_of(part_of(infos_.at(after)));
+      comparison.a.push_back(old_outputs.at(part.outputs[o]));
+      comparison.b.push_back(axis > 0 ? new_outputs.at(part.outputs[o]) : after);
+      comparison.when.push_back(after);
     }
+    for (const RegionTensor& input : part.region->inputs) {
+      comparison.when.push_back(input.after);
+      if (exactness_ == PassClass::kAlgebraic) comparison.more.push_back(taken.at(input.before));
+    }
+    joined.compare(comparison);
   }
   return {};
 }
 
 Status OneRun::join() {
-  for (Part& part : parts_) {
-    part.was.clear();
-    part.is.clear();
-    part.counts.clear();
-  }
   JoinedGraph joined(after_);
-  std::int64_t kept_bytes = 0;
-  for (auto& [axis, borders] : borders_) {
-    borders.clear();
-    TENONNX_RETURN_IF_ERROR(join_parts(axis, joined, kept_bytes));
-  }
-  if (kept_bytes > kMostKeptBytes)
-    return FailedPrecondition("{} bytes at the borders of regions", kept_bytes);
-  const GraphIndex after(after_.proto().graph());
-  for (const auto& [axis, borders] : borders_)
-    for (const auto& [tensor, there] : borders)
-      if (const Value* value = after.find(there); value == nullptr || value->producer >= 0)
-        joined.give(there);
-  for (const Part& part : parts_) {
-    if (!part.kept) continue;
-    for (const auto* list : {&part.was, &part.is})
-      for (const std::string& tensor : *list) joined.give(tensor);
-  }
+  std::set<std::size_t> axes;
+  for (const Part& part : parts_) axes.insert(part.axis);
+  for (const std::size_t axis : axes) TENONNX_RETURN_IF_ERROR(join_parts(axis, joined));
   for (auto& [tensor, assumed] : assumed_) assumed.output = joined.give_shape(tensor);
-  TENONNX_ASSIGN_OR_RETURN(graph_, executor_.load(joined.finish(), load_));
+  const auto executor =
+      make_proof_executor([this](std::int64_t part, std::span<const Tensor> tensors) {
+        judge_here(parts_.at(static_cast<std::size_t>(part)), tensors);
+      });
+  TENONNX_ASSIGN_OR_RETURN(graph_, executor->load(joined.finish(), load_));
   return {};
 }
 
-Result<TensorMap> OneRun::values_of(const std::map<std::string, std::string>& borders,
-                                    const TensorMap& inputs, const TensorMap& outputs) const {
-  TensorMap values;
-  for (const auto& [before, there] : borders) {
-    if (const auto it = outputs.find(there); it != outputs.end()) {
-      values.insert_or_assign(before, it->second);
-    } else if (const auto given = inputs.find(there); given != inputs.end()) {
-      values.insert_or_assign(before, given->second);
-    } else {
-      TENONNX_ASSIGN_OR_RETURN(Tensor constant, after_.constant(there));
-      values.insert_or_assign(before, std::move(constant));
-    }
+void OneRun::judge_here(Part& part, std::span<const Tensor> tensors) {
+  Outcome& outcome = part.outcome;
+  outcome.differs = true;
+  if (exactness_ != PassClass::kAlgebraic) return;
+  const std::size_t count = part.outputs.size();
+  std::int64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.bytes());
+  TensorMap was, is;
+  for (std::size_t o = 0; o < count; ++o) {
+    was.emplace(part.outputs[o], tensors[o]);
+    is.emplace(part.outputs[o], tensors[count + o]);
   }
-  return values;
+  const JudgedRegion judged =
+      judge_region(PassClass::kAlgebraic, std::nullopt, *part.region, part.outputs, was, is, {});
+  if (!judged.failed) {
+    outcome.worst = judged.worst;
+    return;
+  }
+  kept_bytes_ += bytes;
+  if (kept_bytes_ > kMostKeptBytes) return;
+  outcome.kept = true;
+  for (auto& [name, tensor] : was) outcome.was.emplace(name, tensor.clone());
+  for (auto& [name, tensor] : is) outcome.is.emplace(name, tensor.clone());
+  for (std::size_t b = 0; b < part.borders.size(); ++b)
+    outcome.borders.emplace(part.borders[b], tensors[2 * count + b].clone());
 }
 
 bool OneRun::shapes_hold(const TensorMap& outputs) const {
@@ -234,85 +227,47 @@ bool OneRun::shapes_hold(const TensorMap& outputs) const {
   });
 }
 
-OneRun::Parts OneRun::differing(const TensorMap& outputs) {
-  Parts out;
-  for (Part& part : parts_)
-    if (std::any_of(part.counts.begin(), part.counts.end(), [&](const std::string& count) {
-          return outputs.at(count).data<std::int64_t>()[0] != 0;
-        }))
-      out.push_back(&part);
-  return out;
-}
-
 Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
-  const auto all_kept = [](const Parts& parts) {
-    return std::all_of(parts.begin(), parts.end(), [](const Part* part) { return part->kept; });
-  };
-  TENONNX_ASSIGN_OR_RETURN(TensorMap outputs, graph_->run(inputs));
+  for (Part& part : parts_) part.outcome = Outcome();
+  kept_bytes_ = 0;
+  TENONNX_ASSIGN_OR_RETURN(const TensorMap outputs, graph_->run(inputs));
   if (!shapes_hold(outputs)) return std::optional<Found>();
-  Parts others = differing(outputs);
-  if (!others.empty() && exactness_ != PassClass::kAlgebraic) return std::optional<Found>();
-  if (!all_kept(others)) {  // the guess was wrong: once more, with what their floors need
-    for (Part* part : others) part->kept = true;
-    TENONNX_RETURN_IF_ERROR(join());
-    TENONNX_ASSIGN_OR_RETURN(outputs, graph_->run(inputs));
-    others = differing(outputs);
-    if (!all_kept(others)) return std::optional<Found>();
-  }
   Found found;
-  for (const TensorInfo& output : after_.outputs())
-    found.outputs.emplace(output.name, outputs.at(output.name));
-  for (const auto& [axis, borders] : borders_) {
-    Parts some;
-    for (Part* part : others)
-      if (part->axis == axis) some.push_back(part);
-    if (some.empty()) continue;
-    TENONNX_ASSIGN_OR_RETURN(const TensorMap values, values_of(borders, inputs, outputs));
-    TENONNX_ASSIGN_OR_RETURN(const bool right, judge(some, values, outputs, found));
+  std::map<std::size_t, Parts> beyond;  // by axis
+  for (Part& part : parts_) {
+    const Outcome& outcome = part.outcome;
+    if (!outcome.differs) continue;
+    if (!outcome.worst && !outcome.kept) return std::optional<Found>();
+    ++found.differing;
+    if (outcome.worst)
+      take_worst(*outcome.worst, found.worst);
+    else
+      beyond[part.axis].push_back(&part);
+  }
+  for (const auto& [axis, parts] : beyond) {
+    TENONNX_ASSIGN_OR_RETURN(const bool right, judge(parts, found));
     if (!right) return std::optional<Found>();
   }
+  for (const TensorInfo& output : after_.outputs())
+    found.outputs.emplace(output.name, outputs.at(output.name));
   return std::optional<Found>(std::move(found));
 }
 
 // Measures no more of the floor than what explains the difference, which each disturbance can only
-// raise: for most, storing the result does. The first disturbance needs no other weights.
-Result<bool> OneRun::judge(Parts parts, const TensorMap& values, const TensorMap& outputs,
-                           Found& found) const {
-  found.differing += parts.size();
-  TensorMap was, is;  // by the names in Part::was
-  for (const Part* part : parts)
-    for (std::size_t o = 0; o < part->was.size(); ++o) {
-      was.emplace(part->was[o], outputs.at(part->was[o]));
-      is.emplace(part->was[o], outputs.at(part->is[o]));
-    }
-  std::vector<TensorMap> disturbed;
-  // Leaves those that are not within their floor yet.
-  const auto judge_all = [&] {
-    std::vector<JudgedRegion> judged(parts.size());
-    TENONNX_RETURN_IF_ERROR(parallel_for(parts.size(), 0, [&](std::size_t p) {
-      judged[p] = judge_region(PassClass::kAlgebraic, std::nullopt, *parts[p]->region,
-                               parts[p]->was, was, is, disturbed);
-      return Status();
-    }));
-    Parts left;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      const Check& worst = judged[p].worst;
-      if (judged[p].failed)
-        left.push_back(parts[p]);
-      else if (!found.worst || severity(worst) > severity(*found.worst))
-        found.worst = worst;
-    }
-    parts = std::move(left);
-    return Status();
-  };
-  TENONNX_RETURN_IF_ERROR(judge_all());
-  if (parts.empty()) return true;
-
-  const Parts sampled = parts;
+// raise. The first disturbance needs no other weights.
+Result<bool> OneRun::judge(Parts parts, Found& found) const {
+  const Parts all = parts;
   std::vector<const ChangedRegion*> regions;
-  for (const Part* part : sampled) regions.push_back(part->region);
+  TensorMap values, was, is;
+  for (const Part* part : all) {
+    regions.push_back(part->region);
+    for (const auto& [name, tensor] : part->outcome.borders) values.insert_or_assign(name, tensor);
+    for (const auto& [name, tensor] : part->outcome.was) was.emplace(name, tensor);
+    for (const auto& [name, tensor] : part->outcome.is) is.emplace(name, tensor);
+  }
   RegionSessions sessions(executor_, load_.intra_op_threads, kSeed, before_, after_, regions);
   const TensorMap inputs = region_inputs(Side::kBefore, regions, values);
+  std::vector<TensorMap> disturbed;
   for (const RegionForm form :
        {RegionForm::kBefore, RegionForm::kBeforeDisturbed, RegionForm::kBeforeOptimized}) {
     TENONNX_ASSIGN_OR_RETURN(TensorMap run,
@@ -320,11 +275,24 @@ Result<bool> OneRun::judge(Parts parts, const TensorMap& values, const TensorMap
                                                     ? inputs
                                                     : disturb(inputs, kSeed + disturbed.size())));
     TensorMap named;
-    for (std::size_t p = 0; p < sampled.size(); ++p)
-      for (std::size_t o = 0; o < sampled[p]->was.size(); ++o)
-        named.insert_or_assign(sampled[p]->was[o], run.at(sessions.outputs()[p][o]));
+    for (std::size_t p = 0; p < all.size(); ++p)
+      for (std::size_t o = 0; o < all[p]->outputs.size(); ++o)
+        named.insert_or_assign(all[p]->outputs[o], run.at(sessions.outputs()[p][o]));
     disturbed.push_back(std::move(named));
-    TENONNX_RETURN_IF_ERROR(judge_all());
+    std::vector<JudgedRegion> judged(parts.size());
+    TENONNX_RETURN_IF_ERROR(parallel_for(parts.size(), 0, [&](std::size_t p) {
+      judged[p] = judge_region(PassClass::kAlgebraic, std::nullopt, *parts[p]->region,
+                               parts[p]->outputs, was, is, disturbed);
+      return Status();
+    }));
+    Parts left;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (judged[p].failed)
+        left.push_back(parts[p]);
+      else
+        take_worst(judged[p].worst, found.worst);
+    }
+    parts = std::move(left);
     if (parts.empty()) return true;
   }
   return false;

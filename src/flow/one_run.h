@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,8 +43,8 @@ class OneRun {
  public:
   // `exactness`: only the class algebraic may give other bits. `renamed`: NameRecord::renamed.
   // nullptr where one run cannot tell: names that do not fit, graphs of two opsets, a tensor at a
-  // border that is no tensor, borders of more than a GiB, what does not load. The models and the
-  // executor must outlive it.
+  // border that is no tensor, what does not load. The models and the executor, for floors that the
+  // run itself does not give, must outlive it.
   static Result<std::unique_ptr<OneRun>> prepare(const Model& before, const Model& after,
                                                  const std::map<std::string, std::string>& renamed,
                                                  PassClass exactness, const Executor& executor,
@@ -62,35 +63,40 @@ class OneRun {
   std::string description() const;
 
  private:
+  // What a part gives, judged where the graph makes it. The first part of a floor (what storing the
+  // result rounds) is known there, and explains most; for the others tensors are kept.
+  struct Outcome {
+    bool differs = false;
+    std::optional<Check> worst;  // within the first part of the floor
+    bool kept = false;           // beyond it
+    TensorMap was, is;           // by Part::outputs
+    TensorMap borders;           // by the names before
+  };
   struct Part {
     const ChangedRegion* region;
     std::size_t axis = 0;  // along which it takes strips (strip_axis()), 0: it takes all
-    bool kept = false;     // the graph gives what a floor is measured on
-    std::vector<std::string> was, is, counts;  // of each output: tensors of the joined graph
+    std::vector<std::string> outputs, borders;  // names in Outcome
+    Outcome outcome;                            // of the last run
   };
   struct Assumed {
     Shape shape;
     std::string output;  // of the joined graph, that tells it
   };
   using Parts = std::vector<Part*>;
-  using Borders = std::map<std::string, std::string>;  // before -> tensor of the joined graph
 
   OneRun(const Model& after, PassClass exactness, const Executor& executor, LoadOptions load)
       : after_(after), exactness_(exactness), executor_(executor), load_(std::move(load)) {}
   std::optional<Shape> static_shape(const std::string& tensor) const;
   // False where a tensor at a border is unknown.
   bool find_parts();
-  // Makes and loads the graph. FailedPrecondition where what is kept takes more than a GiB.
+  // Makes and loads the graph.
   Status join();
-  Status join_parts(std::size_t axis, JoinedGraph& joined, std::int64_t& kept_bytes);
-  Result<TensorMap> values_of(const Borders& borders, const TensorMap& inputs,
-                              const TensorMap& outputs) const;
+  Status join_parts(std::size_t axis, JoinedGraph& joined);
+  // The listener of the graph's comparisons.
+  void judge_here(Part& part, std::span<const Tensor> tensors);
   bool shapes_hold(const TensorMap& outputs) const;
-  // The parts that give other bits.
-  Parts differing(const TensorMap& outputs);
-  // False where one of these is not within its floor. `values`: of the borders.
-  Result<bool> judge(Parts parts, const TensorMap& values, const TensorMap& outputs,
-                     Found& found) const;
+  // False where one of these, all on strips along one axis or none, is not within its floor.
+  Result<bool> judge(Parts parts, Found& found) const;
 
   const Model& after_;
   const PassClass exactness_;
@@ -100,8 +106,8 @@ class OneRun {
   Model before_;       // with its constants computed
   GraphDiff diff_;
   std::vector<Part> parts_;
-  std::map<std::size_t, Borders> borders_;  // of the parts of each axis
   std::map<std::string, Assumed> assumed_;  // by the tensor after
+  std::int64_t kept_bytes_ = 0;
   std::unique_ptr<LoadedGraph> graph_;
 };
 

@@ -124,8 +124,7 @@ TEST(OneRun, ConvolutionsAreJudgedOnStrips) {
   EXPECT_FALSE(judge(before, after("0.03,0.06,0.09,0.1201"), image).settled);
 }
 
-// Which parts round otherwise is a guess; a wrong one costs a second run and decides nothing.
-TEST(OneRun, WhatRoundsOtherwiseAgainstTheGuessRunsTwice) {
+TEST(OneRun, FactorsInAnotherOrderAreWithinTheirFloor) {
   const auto graph = [](const char* first, const char* second, const char* inner = "other") {
     return model_from_text(fmt::format(
         "<ir_version: 8, opset_import: [\"\" : 17]> g (float[40000] x) => (float[40000] y) "
