@@ -30,7 +30,7 @@ logs=$cache/logs
 packages=(g++ cmake ninja-build ccache python3 python3-pip python3-venv unzip
           libprotobuf-dev protobuf-compiler libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev
           libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev libssl-dev libopencv-core-dev
-          libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev)
+          libopencv-imgproc-dev libjpeg62-turbo-dev libmimalloc-dev libpng-dev zlib1g-dev)
 with_test=false
 with_aarch64=false
 with_peers=false

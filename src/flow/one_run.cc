@@ -15,7 +15,6 @@
 #include "flow/equal_constants.h"
 #include "model/graph.h"
 #include "passes/constant_part.h"
-#include "passes/local_region.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
@@ -108,26 +107,26 @@ bool OneRun::find_parts() {
     Part part;
     part.region = &region;
     if (exactness_ == PassClass::kAlgebraic)
-      part.axis = strip_axis(before, after, region, [&](const RegionTensor& input) {
-                    return static_shape(input.after);
-                  }).value_or(0);
+      part.strip = strip_of(before, after, region, [&](const RegionTensor& input) {
+                     return static_shape(input.after);
+                   }).value_or(Strip());
     parts_.push_back(std::move(part));
   }
   return true;
 }
 
-Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
+Status OneRun::join_parts(Strip strip, JoinedGraph& joined) {
   std::vector<Part*> parts;
   std::vector<const ChangedRegion*> regions;
   for (Part& part : parts_)
-    if (part.axis == axis) {
+    if (part.strip == strip) {
       parts.push_back(&part);
       regions.push_back(part.region);
     }
   // What is left of a tensor.
   const auto part_of = [&](TensorInfo info) {
-    if (axis > 0 && size_along(info.shape, axis) > kStripRows)
-      info.shape[info.shape.size() - axis] = kStripRows;
+    if (strip.axis > 0 && size_along(info.shape, strip.axis) > strip.rows)
+      info.shape[info.shape.size() - strip.axis] = strip.rows;
     return info;
   };
   std::map<std::string, std::string> taken;  // before -> tensor of the joined graph
@@ -138,8 +137,8 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
       TensorInfo info = part_of(whole);
       if (const auto [it, fresh] = taken.try_emplace(input.before, input.after);
           fresh && info.shape != whole.shape)
-        it->second = joined.first(input.after, static_cast<std::int64_t>(info.shape.size() - axis),
-                                  kStripRows);
+        it->second = joined.first(
+            input.after, static_cast<std::int64_t>(info.shape.size() - strip.axis), strip.rows);
       part->borders.push_back(input.before);
       infos.insert_or_assign(input.before, std::move(info));
     }
@@ -151,7 +150,7 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
                            regions_model(before_, Side::kBefore, regions, names, infos));
   const auto old_outputs = joined.add(was, tensor_of);
   std::map<std::string, std::string> new_outputs;
-  if (axis > 0) {
+  if (strip.axis > 0) {
     TENONNX_ASSIGN_OR_RETURN(const Model is,
                              regions_model(after_, Side::kAfter, regions, names, infos));
     new_outputs = joined.add(is, tensor_of);
@@ -165,7 +164,7 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
     for (std::size_t o = 0; o < part.outputs.size(); ++o) {
       const std::string& after = part.region->outputs[o].after;
       comparison.a.push_back(old_outputs.at(part.outputs[o]));
-      comparison.b.push_back(axis > 0 ? new_outputs.at(part.outputs[o]) : after);
+      comparison.b.push_back(strip.axis > 0 ? new_outputs.at(part.outputs[o]) : after);
       comparison.when.push_back(after);
     }
     for (const RegionTensor& input : part.region->inputs) {
@@ -179,9 +178,9 @@ Status OneRun::join_parts(std::size_t axis, JoinedGraph& joined) {
 
 Status OneRun::join() {
   JoinedGraph joined(after_);
-  std::set<std::size_t> axes;
-  for (const Part& part : parts_) axes.insert(part.axis);
-  for (const std::size_t axis : axes) TENONNX_RETURN_IF_ERROR(join_parts(axis, joined));
+  std::set<Strip> strips;
+  for (const Part& part : parts_) strips.insert(part.strip);
+  for (const Strip& strip : strips) TENONNX_RETURN_IF_ERROR(join_parts(strip, joined));
   for (auto& [tensor, assumed] : assumed_) assumed.output = joined.give_shape(tensor);
   const auto executor =
       make_proof_executor([this](std::int64_t part, std::span<const Tensor> tensors) {
@@ -233,7 +232,7 @@ Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
   TENONNX_ASSIGN_OR_RETURN(const TensorMap outputs, graph_->run(inputs));
   if (!shapes_hold(outputs)) return std::optional<Found>();
   Found found;
-  std::map<std::size_t, Parts> beyond;  // by axis
+  std::map<Strip, Parts> beyond;
   for (Part& part : parts_) {
     const Outcome& outcome = part.outcome;
     if (!outcome.differs) continue;
@@ -242,9 +241,9 @@ Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
     if (outcome.worst)
       take_worst(*outcome.worst, found.worst);
     else
-      beyond[part.axis].push_back(&part);
+      beyond[part.strip].push_back(&part);
   }
-  for (const auto& [axis, parts] : beyond) {
+  for (const auto& [strip, parts] : beyond) {
     TENONNX_ASSIGN_OR_RETURN(const bool right, judge(parts, found));
     if (!right) return std::optional<Found>();
   }
@@ -302,9 +301,9 @@ std::string OneRun::description() const {
   std::string text =
       fmt::format("{} of both graphs ran once, {} of the old one on the same tensors",
                   counted(diff_.unchanged, "node"), counted(diff_.regions.size(), "changed part"));
-  const auto on_strips =
-      std::count_if(parts_.begin(), parts_.end(), [](const Part& part) { return part.axis > 0; });
-  if (on_strips > 0) text += fmt::format(" ({} on {} rows of them)", on_strips, kStripRows);
+  const auto on_strips = std::count_if(parts_.begin(), parts_.end(),
+                                       [](const Part& part) { return part.strip.axis > 0; });
+  if (on_strips > 0) text += fmt::format(" ({} on some of their rows)", on_strips);
   return text;
 }
 

@@ -33,6 +33,7 @@
 #include "model/model.h"
 #include "model/shapes.h"
 #include "ort/executor.h"
+#include "passes/local_region.h"
 #include "passes/region_diff.h"
 #include "passes/runner.h"
 #include "tenonnx/base.h"
@@ -74,7 +75,7 @@ class OneRun {
   };
   struct Part {
     const ChangedRegion* region;
-    std::size_t axis = 0;  // along which it takes strips (strip_axis()), 0: it takes all
+    Strip strip;                                // that it takes (strip_of()); of axis 0: all
     std::vector<std::string> outputs, borders;  // names in Outcome
     Outcome outcome;                            // of the last run
   };
@@ -91,11 +92,11 @@ class OneRun {
   bool find_parts();
   // Makes and loads the graph.
   Status join();
-  Status join_parts(std::size_t axis, JoinedGraph& joined);
+  Status join_parts(Strip strip, JoinedGraph& joined);
   // The listener of the graph's comparisons.
   void judge_here(Part& part, std::span<const Tensor> tensors);
   bool shapes_hold(const TensorMap& outputs) const;
-  // False where one of these, all on strips along one axis or none, is not within its floor.
+  // False where one of these, all of one strip, is not within its floor.
   Result<bool> judge(Parts parts, Found& found) const;
 
   const Model& after_;

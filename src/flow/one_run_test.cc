@@ -120,7 +120,7 @@ TEST(OneRun, ConvolutionsAreJudgedOnStrips) {
   const TensorMap image = {{"x", ramp({1, 2, 40, 12})}};
   const Judged judged = judge(before, after("0.03,0.06,0.09,0.12"), image);
   EXPECT_TRUE(judged.settled);
-  EXPECT_THAT(judged.text, HasSubstr("(1 on 8 rows of them)"));
+  EXPECT_THAT(judged.text, HasSubstr("(1 on some of their rows)"));
   EXPECT_FALSE(judge(before, after("0.03,0.06,0.09,0.1201"), image).settled);
 }
 

@@ -75,6 +75,10 @@ class Whole {
                     output_names(before)) {}
 
   Result<WholeCheck> run() {
+    const auto load = [this](std::size_t k) { return inputs_.load(k); };
+    // The next one is made or read while something runs.
+    std::future<Result<ReferenceInput>> next;
+    if (inputs_.size() > 0) next = std::async(std::launch::async, load, 0);
     if (inputs_.size() > 0 &&
         (exactness_ == PassClass::kBitwise || exactness_ == PassClass::kAlgebraic)) {
       TENONNX_ASSIGN_OR_RETURN(
@@ -83,7 +87,8 @@ class Whole {
                           bits_decide() ? PassClass::kBitwise : exactness_, *executor_, load_));
     }
     for (std::size_t k = 0; k < inputs_.size(); ++k) {
-      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, inputs_.load(k));
+      TENONNX_ASSIGN_OR_RETURN(const ReferenceInput input, next.get());
+      if (k + 1 < inputs_.size()) next = std::async(std::launch::async, load, k + 1);
       TENONNX_RETURN_IF_ERROR(add(input));
     }
     WholeCheck result;

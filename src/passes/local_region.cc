@@ -29,6 +29,51 @@ Shape shape_of_constant(const Value& value) {
   return {value.initializer->dims().begin(), value.initializer->dims().end()};
 }
 
+// What a kernel does along the rows of an image.
+struct Window {
+  std::int64_t size = 1, dilation = 1, stride = 1, before = 0, after = 0;  // the last two: padding
+
+  std::int64_t rows_of(std::int64_t rows) const {
+    const std::int64_t room = rows + before + after - dilation * (size - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+  }
+  // Whether each of its rows lies on one of the image's at some place.
+  bool meets(std::int64_t rows) const {
+    for (std::int64_t k = 0; k < size; ++k) {
+      bool met = false;
+      for (std::int64_t place = 0; place < rows_of(rows); ++place) {
+        const std::int64_t row = place * stride - before + k * dilation;
+        met |= row >= 0 && row < rows;
+      }
+      if (!met) return false;
+    }
+    return true;
+  }
+};
+
+// Of Conv (its weights' shape says the size where no attribute does) and pools; nullopt where the
+// size is not known.
+std::optional<Window> window_of(const onnx::NodeProto& node, const Shape& weights) {
+  const auto first_of = [&](const char* attribute, std::int64_t fallback) {
+    const auto values = attribute_ints(node, attribute);
+    return values.empty() ? fallback : values.front();
+  };
+  Window window;
+  window.size = first_of("kernel_shape", weights.size() == 4 ? weights[2] : 0);
+  window.dilation = first_of("dilations", 1);
+  window.stride = first_of("strides", 1);
+  if (window.size < 1 || window.dilation < 1 || window.stride < 1) return std::nullopt;
+  const std::string automatic = attribute_or(node, "auto_pad", "NOTSET");
+  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
+    window.before = window.after = window.dilation * (window.size - 1) / 2;
+  } else if (const auto pads = attribute_ints(node, "pads");
+             pads.size() == 4 && automatic == "NOTSET") {
+    window.before = pads[0];
+    window.after = pads[2];
+  }
+  return window;
+}
+
 class GraphSide {
  public:
   GraphSide(const GraphIndex& index, const std::vector<int>& nodes)
@@ -37,6 +82,21 @@ class GraphSide {
   bool has_kernels() const {
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [&](int i) { return has_kernel(index_.graph().node(i)); });
+  }
+  // Whether the strip's rows, fewer behind each stride, meet all rows of all kernels.
+  bool rows_meet_kernels() const {
+    std::int64_t rows = kImageRows;
+    return std::all_of(nodes_.begin(), nodes_.end(), [&](int i) {
+      const onnx::NodeProto& node = index_.graph().node(i);
+      if (!has_kernel(node) || node.op_type() == "BatchNormalization" || node.op_type() == "Pad")
+        return true;
+      const Value* weights = node.input_size() > 1 ? constant(node.input(1)) : nullptr;
+      const auto window =
+          window_of(node, weights == nullptr ? Shape() : shape_of_constant(*weights));
+      if (!window || !window->meets(rows)) return false;
+      rows = std::min(rows, window->rows_of(rows));
+      return true;
+    });
   }
   // Whether nothing tells one place along the axis from another but the inputs. `rank`: of all
   // inputs, 0 where theirs differ.
@@ -77,7 +137,7 @@ std::int64_t size_along(const Shape& shape, std::size_t axis_from_last) {
   return axis_from_last > shape.size() ? 1 : shape[shape.size() - axis_from_last];
 }
 
-std::optional<std::size_t> strip_axis(
+std::optional<Strip> strip_of(
     const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
     const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of) {
   if (region.inputs.empty() || region.before.empty() || region.after.empty()) return std::nullopt;
@@ -93,9 +153,11 @@ std::optional<std::size_t> strip_axis(
   const bool kernels = was.has_kernels() || is.has_kernels();
   const bool one_rank = std::all_of(shapes.begin(), shapes.end(),
                                     [&](const Shape& shape) { return shape.size() == rank; });
-  if (kernels && (!one_rank || rank != 4)) return std::nullopt;
-  std::optional<std::size_t> best;
-  std::int64_t most = kStripRows;
+  if (kernels && (!one_rank || rank != 4 || !was.rows_meet_kernels() || !is.rows_meet_kernels()))
+    return std::nullopt;
+  std::optional<Strip> best;
+  const std::int64_t rows = kernels ? kImageRows : kTableRows;
+  std::int64_t most = rows;
   for (std::size_t axis = 1; axis <= rank; ++axis) {
     if (kernels && axis != 2) continue;
     std::int64_t size = 1;
@@ -106,7 +168,7 @@ std::optional<std::size_t> strip_axis(
     const std::size_t common = one_rank ? rank : 0;
     if (size <= most || !broadcast || !was.is_local(axis, common) || !is.is_local(axis, common))
       continue;
-    best = axis;
+    best = Strip{axis, rows};
     most = size;
   }
   return best;

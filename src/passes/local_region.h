@@ -5,6 +5,7 @@
 // all would, in a fraction of the time.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,17 +17,27 @@
 
 namespace tenonnx {
 
-// More than a kernel has; with the first rows of an image both of its upper corners are there, and
-// its side edges. Each row counts: of rtdetr_r18 16 rows of all convolutions take 0.08 s, and a
-// check runs them four times.
-inline constexpr std::int64_t kStripRows = 8;
+// Rows at the beginning of an axis, counted from the last one as 1.
+struct Strip {
+  std::size_t axis = 0;
+  std::int64_t rows = 0;
+  auto operator<=>(const Strip&) const = default;
+};
 
-// The axis, counted from the last one as 1, along which the first kStripRows of a region's inputs
-// may stand for all of them, before and after; nullopt where there is none. Of one image [N,C,H,W]
-// with Conv and BatchNormalization it is 2, the rows. Of element-wise operators it is the longest
-// along which all constants have one element and each input one or all: one of one is taken whole.
-// `shape_of`: of an input, by its name before; nullopt where it is not known or not static.
-std::optional<std::size_t> strip_axis(
+// With the first rows of an image both of its upper corners are there, its side edges, and every
+// row of a kernel of up to 7 that is padded. Each row counts: of rtdetr_r18 16 rows of all
+// convolutions take 0.08 s.
+inline constexpr std::int64_t kImageRows = 4;
+// Of a table, where rows cost little and have few elements, not all of which a Clip clips.
+inline constexpr std::int64_t kTableRows = 64;
+
+// What of a region's inputs may stand for all of them, before and after; nullopt where there is
+// none or they have no more rows. Of one image [N,C,H,W] with Conv and BatchNormalization the axis
+// is 2, the rows, where each row of the kernel meets one of the strip. Of element-wise operators it
+// is the longest along which all constants have one element and each input one or all: one of one
+// is taken whole. `shape_of`: of an input, by its name before; nullopt where it is not known or not
+// static.
+std::optional<Strip> strip_of(
     const GraphIndex& before, const GraphIndex& after, const ChangedRegion& region,
     const std::function<std::optional<Shape>(const RegionTensor&)>& shape_of);
 

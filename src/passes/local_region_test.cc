@@ -26,14 +26,14 @@ std::size_t axis(const std::string& inputs, const std::string& before, const std
   const auto diff = diff_graphs(was, is, {}, "test");
   EXPECT_TRUE(diff.ok()) << diff.status().message();
   EXPECT_EQ(diff->regions.size(), 1U);
-  return strip_axis(GraphIndex(was.proto().graph()), GraphIndex(is.proto().graph()),
-                    diff->regions[0],
-                    [&](const RegionTensor& input) -> std::optional<Shape> {
-                      const auto it = infos.find(input.before);
-                      if (it == infos.end()) return std::nullopt;
-                      return it->second.shape;
-                    })
-      .value_or(0);
+  return strip_of(GraphIndex(was.proto().graph()), GraphIndex(is.proto().graph()), diff->regions[0],
+                  [&](const RegionTensor& input) -> std::optional<Shape> {
+                    const auto it = infos.find(input.before);
+                    if (it == infos.end()) return std::nullopt;
+                    return it->second.shape;
+                  })
+      .value_or(Strip())
+      .axis;
 }
 
 constexpr const char* kImage = "float[1,2,40,40] x";
@@ -59,7 +59,7 @@ TEST(LocalRegion, ImagesOfOneHeight) {
 }
 
 TEST(LocalRegion, ElementsOfSeveralTensors) {
-  EXPECT_EQ(axis("float[1,2,40,30] x, float[1,2,40,30] z", "a = Add (x, k) y = Add (a, z)",
+  EXPECT_EQ(axis("float[1,2,70,30] x, float[1,2,70,30] z", "a = Add (x, k) y = Add (a, z)",
                  "a1 = Add (x, z) y = Add (a1, k)", kWeights),
             2U);
   // Broadcast: the longest axis, along which one may have one element.
@@ -79,14 +79,55 @@ TEST(LocalRegion, NotWhatMixesOrTellsRows) {
                  "<float k = {1}, float[17,1] rows = "
                  "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}>"),
             0U);
-  EXPECT_EQ(axis("float[1,2,17,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
+  EXPECT_EQ(axis("float[1,2,70,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
                  "<float k = {1}, float[1,2] columns = {1,2}>"),
             2U);
 }
 
 TEST(LocalRegion, NotWhereThereAreNoMoreRows) {
   EXPECT_EQ(
-      axis("float[1,2,8,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 0U);
+      axis("float[1,2,4,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 0U);
+  EXPECT_EQ(axis("float[64,2] x", "a = Mul (x, k) y = Add (a, k)", "y = Add (k, x)", kWeights), 0U);
+}
+
+// A row of a kernel that no row of the strip meets would not be looked at.
+TEST(LocalRegion, WhereTheStripMeetsTheWholeKernel) {
+  const auto of_kernel = [](int size, const std::string& attributes) {
+    return axis(
+        "float[1,1,40,1] x", fmt::format("c = Conv {} (x, w) y = Mul (c, k)", attributes),
+        fmt::format("y = Conv {} (x, v)", attributes),
+        fmt::format("<float[1,1,{0},1] w = {{{1}}}, float[1,1,{0},1] v = {{{1}}}, "
+                    "float k = {{1}}>",
+                    size, fmt::join(std::vector<int>(static_cast<std::size_t>(size), 1), ",")));
+  };
+  EXPECT_EQ(of_kernel(3, ""), 2U);
+  EXPECT_EQ(of_kernel(3, "<pads = [1,0,1,0], strides = [2,1]>"), 2U);
+  EXPECT_EQ(of_kernel(7, "<pads = [3,0,3,0]>"), 2U);
+  EXPECT_EQ(of_kernel(7, "<auto_pad = \"SAME_UPPER\">"), 2U);
+  EXPECT_EQ(of_kernel(7, "<pads = [6,0,0,0]>"), 0U);
+  EXPECT_EQ(of_kernel(5, ""), 0U);
+  EXPECT_EQ(of_kernel(9, "<pads = [4,0,4,0]>"), 0U);
+  EXPECT_EQ(of_kernel(3, "<pads = [2,0,2,0], dilations = [2,1]>"), 2U);
+  EXPECT_EQ(of_kernel(3, "<pads = [4,0,4,0], dilations = [4,1]>"), 0U);
+}
+
+TEST(LocalRegion, StridesBehindEachOtherLeaveFewerRows) {
+  const auto strided = [](int times) {
+    const auto nodes = [times](const char* weights, const char* factor) {
+      std::string from = "x", text;
+      for (int i = 0; i < times; ++i) {
+        text += fmt::format("{0}{1} = Conv <pads = [1,1,1,1], strides = [2,1]> ({2}, {0}) ",
+                            weights, i, from);
+        from = fmt::format("{}{}", weights, i);
+      }
+      return text + fmt::format("y = Mul ({}, {})", from, factor);
+    };
+    return axis("float[1,1,40,8] x", nodes("w", "k"), nodes("v", "l"),
+                "<float[1,1,3,3] w = {1,2,3,4,5,6,7,8,9}, float[1,1,3,3] v = "
+                "{1,2,3,4,5,6,7,8,8}, float k = {2}, float l = {3}>");
+  };
+  EXPECT_EQ(strided(1), 2U);
+  EXPECT_EQ(strided(2), 0U);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 aarch64_packages=(libprotobuf-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
                   libssl-dev libopencv-core-dev libopencv-imgproc-dev libjpeg62-turbo-dev libpng-dev
-                  zlib1g-dev libstdc++6)
+                  libmimalloc-dev zlib1g-dev libstdc++6)
 # The compiler brings its own headers of libc and of the kernel, which must not be found twice.
 aarch64_left_out='^(libc6-dev|libc-dev-bin|linux-libc-dev|libcrypt-dev)_'
 
