@@ -58,6 +58,11 @@ ChannelAffine ChannelAffine::then(const ChannelAffine& next) const {
   return both;
 }
 
+bool ChannelAffine::is_identity() const {
+  return !shifts() &&
+         std::all_of(scale.begin(), scale.end(), [](double value) { return value == 1; });
+}
+
 bool ChannelAffine::shifts() const {
   return std::any_of(shift.begin(), shift.end(), [](double value) { return value != 0; });
 }
@@ -154,6 +159,30 @@ std::string storage_reason(DType dtype, double before, double now) {
   return {};
 }
 
+namespace {
+
+// The largest magnitude of the row, infinite where there is a NaN. Four at once, for vectors.
+template <typename T>
+double scale_row(const T* __restrict row, std::size_t count, double scale, T* __restrict out) {
+  constexpr std::size_t kLanes = 4;
+  double most[kLanes] = {};
+  int nan[kLanes] = {};
+  const auto one = [&](std::size_t lane, std::size_t k) {
+    const double w = to_double(row[k]);
+    most[lane] = std::fabs(w) > most[lane] ? std::fabs(w) : most[lane];
+    nan[lane] |= w != w ? 1 : 0;
+    out[k] = from_double<T>(w * scale);
+  };
+  std::size_t k = 0;
+  for (; k + kLanes <= count; k += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) one(lane, k + lane);
+  for (; k < count; ++k) one(0, k);
+  if ((nan[0] | nan[1] | nan[2] | nan[3]) != 0) return INFINITY;
+  return *std::max_element(most, most + kLanes);
+}
+
+}  // namespace
+
 std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
                       const ChannelAffine& behind, FoldedConv& folded) {
   const Shape& shape = conv.weight->shape();
@@ -170,6 +199,14 @@ std::string fold_conv(const ConvParts& conv, const ChannelAffine& before,
   visit_elements(*conv.weight, [&]<typename T>(const T* weight) {
     if constexpr (is_float_element<T>) {
       T* out = folded.weight.mutable_data<T>();
+      if (!conv.transposed && before.is_identity()) {
+        const std::size_t of_row = columns * taps;
+        for (std::size_t m = 0; m < rows; ++m, weight += of_row, out += of_row) {
+          old[m] = scale_row(weight, of_row, behind.scale[m], out);
+          now[m] = old[m] * std::fabs(behind.scale[m]);
+        }
+        return;
+      }
       for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < columns; ++j, weight += taps, out += taps) {
           const Channels c = channels_at(conv, i, j);

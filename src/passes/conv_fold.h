@@ -25,6 +25,7 @@ struct ChannelAffine {
   // This one first, then `next`.
   ChannelAffine then(const ChannelAffine& next) const;
   bool shifts() const;
+  bool is_identity() const;
 };
 
 struct ConvParts {

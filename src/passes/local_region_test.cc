@@ -59,14 +59,14 @@ TEST(LocalRegion, ImagesOfOneHeight) {
 }
 
 TEST(LocalRegion, ElementsOfSeveralTensors) {
-  EXPECT_EQ(axis("float[1,2,70,30] x, float[1,2,70,30] z", "a = Add (x, k) y = Add (a, z)",
+  EXPECT_EQ(axis("float[1,2,700,60] x, float[1,2,700,60] z", "a = Add (x, k) y = Add (a, z)",
                  "a1 = Add (x, z) y = Add (a1, k)", kWeights),
             2U);
   // Broadcast: the longest axis, along which one may have one element.
-  EXPECT_EQ(axis("float[1,90,2,40] x, float[1,1,2,40] z", "a = Add (x, k) y = Add (a, z)",
+  EXPECT_EQ(axis("float[1,900,2,40] x, float[1,1,2,40] z", "a = Add (x, k) y = Add (a, z)",
                  "a1 = Add (x, z) y = Add (a1, k)", kWeights),
             3U);
-  EXPECT_EQ(axis("float[1,90,2,40] x, float[40] z", "a = Add (x, k) y = Add (a, z)",
+  EXPECT_EQ(axis("float[1,900,2,40] x, float[40] z", "a = Add (x, k) y = Add (a, z)",
                  "a1 = Add (x, z) y = Add (a1, k)", kWeights),
             3U);
 }
@@ -79,7 +79,7 @@ TEST(LocalRegion, NotWhatMixesOrTellsRows) {
                  "<float k = {1}, float[17,1] rows = "
                  "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}>"),
             0U);
-  EXPECT_EQ(axis("float[1,2,70,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
+  EXPECT_EQ(axis("float[1,2,17000,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
                  "<float k = {1}, float[1,2] columns = {1,2}>"),
             2U);
 }
@@ -87,7 +87,7 @@ TEST(LocalRegion, NotWhatMixesOrTellsRows) {
 TEST(LocalRegion, NotWhereThereAreNoMoreRows) {
   EXPECT_EQ(
       axis("float[1,2,4,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 0U);
-  EXPECT_EQ(axis("float[64,2] x", "a = Mul (x, k) y = Add (a, k)", "y = Add (k, x)", kWeights), 0U);
+  EXPECT_EQ(axis("float[64,64,64] x", "a = Mul (x, k) y = Add (a, k)", "y = Add (k, x)", kWeights), 0U);
 }
 
 // A row of a kernel that no row of the strip meets would not be looked at.
