@@ -23,6 +23,7 @@
 #include "model/grid_sample_modes.h"
 #include "model/model.h"
 #include "ort/executor.h"
+#include "ort/library.h"
 #include "passes/constant_part.h"
 #include "passes/region_sessions.h"
 
@@ -289,6 +290,8 @@ Result<OptimizeResult> optimize_file(const OptimizeOptions& options) {
   TENONNX_RETURN_IF_ERROR(options_by_pass(passes, options.options).status());
   TENONNX_RETURN_IF_ERROR(check_paths(options));
   TENONNX_ASSIGN_OR_RETURN(StagedFiles staging, StagedFiles::create(options.out));
+  // Opened beside the reading of the model, which waits for the disk.
+  const auto runtime = std::async(std::launch::async, [] { return onnxruntime().ok(); });
   TENONNX_ASSIGN_OR_RETURN(Model model, Model::load(options.model));
   OptimizeResult result;
   result.model = options.model.filename().string();

@@ -353,6 +353,8 @@ SessionSetup without_packing() {
   setup.binds_weights = true;
   setup.configure = [](Ort::SessionOptions& session) {
     session.AddConfigEntry(kOrtSessionOptionsConfigDisablePrepacking, "1");
+    // Looks at each node for a function's body beforehand; what has no kernel is inlined later too.
+    session.AddConfigEntry(kOrtSessionOptionsDisableAheadOfTimeFunctionInlining, "1");
   };
   return setup;
 }
