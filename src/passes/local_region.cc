@@ -153,11 +153,13 @@ std::optional<Strip> strip_of(
   const bool kernels = was.has_kernels() || is.has_kernels();
   const bool one_rank = std::all_of(shapes.begin(), shapes.end(),
                                     [&](const Shape& shape) { return shape.size() == rank; });
+  std::int64_t elements = 0;
+  for (const Shape& shape : shapes) elements = std::max(elements, element_count(shape));
+  if (!kernels && elements < kTableElements) return std::nullopt;
   if (kernels && (!one_rank || rank != 4 || !was.rows_meet_kernels() || !is.rows_meet_kernels()))
     return std::nullopt;
   std::optional<Strip> best;
-  const std::int64_t rows = kernels ? kImageRows : kTableRows;
-  std::int64_t most = rows;
+  std::int64_t most = 0;
   for (std::size_t axis = 1; axis <= rank; ++axis) {
     if (kernels && axis != 2) continue;
     std::int64_t size = 1;
@@ -166,7 +168,11 @@ std::optional<Strip> strip_of(
       return (!kernels && size_along(shape, axis) == 1) || size_along(shape, axis) == size;
     });
     const std::size_t common = one_rank ? rank : 0;
-    if (size <= most || !broadcast || !was.is_local(axis, common) || !is.is_local(axis, common))
+    const std::int64_t rows =
+        kernels ? kImageRows
+                : std::max(kImageRows, kTableElements / std::max<std::int64_t>(1, elements / size));
+    if (size <= std::max(most, rows) || !broadcast || !was.is_local(axis, common) ||
+        !is.is_local(axis, common))
       continue;
     best = Strip{axis, rows};
     most = size;

@@ -28,8 +28,9 @@ struct Strip {
 // row of a kernel of up to 7 that is padded. Each row counts: of rtdetr_r18 16 rows of all
 // convolutions take 0.08 s.
 inline constexpr std::int64_t kImageRows = 4;
-// Of a table, where rows cost little and have few elements, not all of which a Clip clips.
-inline constexpr std::int64_t kTableRows = 64;
+// Of a table, whose rows may be short: so many elements at least, not all of which a Clip clips.
+// Less is no more than what the nodes cost that cut it.
+inline constexpr std::int64_t kTableElements = std::int64_t{1} << 16;
 
 // What of a region's inputs may stand for all of them, before and after; nullopt where there is
 // none or they have no more rows. Of one image [N,C,H,W] with Conv and BatchNormalization the axis
