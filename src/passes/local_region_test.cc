@@ -79,15 +79,16 @@ TEST(LocalRegion, NotWhatMixesOrTellsRows) {
                  "<float k = {1}, float[17,1] rows = "
                  "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17}>"),
             0U);
-  EXPECT_EQ(axis("float[1,2,17000,2] x", "a = Mul (x, k) y = Mul (a, columns)", "y = Mul (x, columns)",
-                 "<float k = {1}, float[1,2] columns = {1,2}>"),
+  EXPECT_EQ(axis("float[1,2,17000,2] x", "a = Mul (x, k) y = Mul (a, columns)",
+                 "y = Mul (x, columns)", "<float k = {1}, float[1,2] columns = {1,2}>"),
             2U);
 }
 
 TEST(LocalRegion, NotWhereThereAreNoMoreRows) {
   EXPECT_EQ(
       axis("float[1,2,4,40] x", "c = Conv (x, w) y = Mul (c, k)", "y = Conv (x, v)", kWeights), 0U);
-  EXPECT_EQ(axis("float[2,300] x", "a = Mul (x, k) y = Add (a, k)", "y = Add (k, x)", kWeights), 0U);
+  EXPECT_EQ(axis("float[2,300] x", "a = Mul (x, k) y = Add (a, k)", "y = Add (k, x)", kWeights),
+            0U);
 }
 
 // A row of a kernel that no row of the strip meets would not be looked at.
