@@ -82,6 +82,7 @@ std::string Rewriter::make_name(std::string_view base) {
   std::string name = facts_.names->make(base);
   // An earlier pass may have removed a tensor of this name.
   if (facts_.inference) facts_.inference->graphs.front().erase(name);
+  fresh_.insert(name);
   return name;
 }
 
@@ -141,6 +142,9 @@ Status Rewriter::end_sweep() {
     if (const auto known = types.find(old_name); known != types.end())
       types[new_name] = known->second;
   }
+  for (auto& [old_name, new_name] : outcome_.renamed) new_name = resolve(to, new_name);
+  for (const auto& [from, target] : sweep_.aliases)
+    if (!fresh_.contains(from)) outcome_.renamed.emplace(from, resolve(to, target));
   for (auto& [old_name, new_name] : outcome_.renamed)
     for (const auto& [from, target] : sweep_.renames)
       if (new_name == from) new_name = target;
@@ -159,9 +163,22 @@ PassOutcome Rewriter::finish() {
     onnx::ModelProto& proto = model_.mutable_proto();
     remove_dead_nodes(*proto.mutable_graph());
     remove_unused(proto);
+    drop_gone_names();
   }
   keep_facts(model_, std::move(facts_));
   return std::move(outcome_);
+}
+
+// A name is no other tensor's where that is gone too, or is a constant.
+void Rewriter::drop_gone_names() {
+  if (outcome_.renamed.empty()) return;
+  const onnx::GraphProto& graph = model_.proto().graph();
+  std::unordered_set<std::string_view> computed;
+  for (const auto& input : graph.input()) computed.insert(input.name());
+  for (const auto& node : graph.node()) computed.insert(node.output().begin(), node.output().end());
+  std::erase_if(outcome_.renamed, [&](const auto& renamed) {
+    return renamed.first == renamed.second || !computed.contains(renamed.second);
+  });
 }
 
 int Rewriter::producer(std::string_view name) const {

@@ -113,12 +113,14 @@ class Rewriter {
   Status end_sweep();
   // Names that a change has taken away stay taken: they must not come back for another value.
   std::string make_name(std::string_view base);
+  void drop_gone_names();
   const Inference& inference() const;
 
   Model& model_;
   mutable GraphFacts facts_;  // the index is of this sweep; names are made with the first change
   Change open_, sweep_;
   std::unordered_set<int> claimed_;
+  std::unordered_set<std::string> fresh_;  // by make_name()
   int applied_in_sweep_ = 0;
   PassOutcome outcome_;
   mutable std::unordered_map<std::string, std::optional<Tensor>> constants_;

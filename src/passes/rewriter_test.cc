@@ -39,9 +39,22 @@ TEST(Rewriter, ChainsVanishAndGraphOutputsKeepTheirNames) {
   EXPECT_EQ(outcome->applied, 4);
   EXPECT_EQ(outcome->sites.size(), 4U);
   EXPECT_THAT(op_types(model), ElementsAre("Relu", "Neg"));
-  EXPECT_EQ(outcome->renamed, (std::map<std::string, std::string>{{"b", "y"}}));
+  EXPECT_EQ(outcome->renamed,
+            (std::map<std::string, std::string>{{"a", "x"}, {"b", "y"}, {"c", "y"}, {"d", "y"}}));
   const TensorMap inputs = {{"x", ramp({4})}};
   expect_identical(run_on_cpu(before, inputs), run_on_cpu(model, inputs));
+}
+
+// A constant is no tensor of the graph, and what nothing reads any more is gone.
+TEST(Rewriter, OnlyTensorsOfBothGraphsAreNamed) {
+  Model model = model_from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y) <float[4] k = {1, 2, 3, 4}> {
+      a = Identity (k)  y = Add (x, a)  b = Neg (x)  c = Identity (b)
+    })");
+  const auto outcome = without_identities(model);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_EQ(outcome->applied, 2);
+  EXPECT_THAT(outcome->renamed, testing::IsEmpty());
 }
 
 TEST(Rewriter, RefusesWhatWouldJoinAnInputAndAnOutput) {

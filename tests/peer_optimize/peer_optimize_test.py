@@ -6,7 +6,8 @@
 `tenonnx optimize` with its default passes against onnxsim and onnxslim, on the same files, in one run.
 
 Scope of a time: a process of its own from the path of the model to the written file. Python's start and
-its imports are measured apart and taken off, so that they do not count against the peers. The three take
+its imports are measured apart and taken off, so that they do not count against the peers; so is the start
+of tenonnx (`--version`). The three take
 turns; the minimum of all rounds is compared, since interference only adds. A peer that takes twice as long as the
 other is timed once: the faster one decides.
 
@@ -102,12 +103,13 @@ def measure(tenonnx, model, folder):
         label = "checked" if checked else "unchecked"
         commands["tenonnx", label] = [
             tenonnx, "optimize", model, "-o", folder / "tenonnx.onnx", "--force", "--quiet",
-            "--proof", "whole" if checked else "none", "--json",
+            "--proof", "whole" if checked else "none",
         ]
         for peer in ("onnxsim", "onnxslim"):
             script = PEERS[peer].format(check=int(checked), check_bool=checked)
             commands[peer, label] = [
                 sys.executable, "-c", script, model, folder / f"{peer}.onnx"]
+    commands["tenonnx", "imports"] = [tenonnx, "--version"]
     for peer in ("onnxsim", "onnxslim"):
         commands[peer, "imports"] = [sys.executable, "-c", PEERS[f"imports {peer}"]]
     best, problems = {}, {}
