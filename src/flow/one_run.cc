@@ -15,6 +15,7 @@
 #include "flow/equal_constants.h"
 #include "model/graph.h"
 #include "passes/constant_part.h"
+#include "passes/idle_region.h"
 #include "passes/proof_floor.h"
 #include "passes/proof_inputs.h"
 #include "passes/proof_judge.h"
@@ -104,6 +105,11 @@ bool OneRun::find_parts() {
             info->second.dtype == DType::kUndefined)
           return false;
       }
+    if (exactness_ == PassClass::kAlgebraic && !region.inputs.empty() &&
+        gave_its_input(before_, before, region, static_shape(region.inputs.front().after))) {
+      ++idle_;
+      continue;
+    }
     Part part;
     part.region = &region;
     if (exactness_ == PassClass::kAlgebraic)
@@ -160,7 +166,7 @@ Status OneRun::join_parts(Strip strip, JoinedGraph& joined) {
     part.outputs = names.outputs[p];
     if (part.outputs.empty()) continue;
     JoinedGraph::Comparison comparison;
-    comparison.part = part.region - diff_.regions.data();
+    comparison.part = &part - parts_.data();
     for (std::size_t o = 0; o < part.outputs.size(); ++o) {
       const std::string& after = part.region->outputs[o].after;
       comparison.a.push_back(old_outputs.at(part.outputs[o]));
@@ -300,10 +306,13 @@ Result<bool> OneRun::judge(Parts parts, Found& found) const {
 std::string OneRun::description() const {
   std::string text =
       fmt::format("{} of both graphs ran once, {} of the old one on the same tensors",
-                  counted(diff_.unchanged, "node"), counted(diff_.regions.size(), "changed part"));
+                  counted(diff_.unchanged, "node"), counted(parts_.size(), "changed part"));
   const auto on_strips = std::count_if(parts_.begin(), parts_.end(),
                                        [](const Part& part) { return part.strip.axis > 0; });
   if (on_strips > 0) text += fmt::format(" ({} on some of their rows)", on_strips);
+  if (idle_ > 0)
+    text += fmt::format(", {} with 0 or 1 that {} nothing left out", counted(idle_, "operation"),
+                        idle_ == 1 ? "changes" : "change");
   return text;
 }
 

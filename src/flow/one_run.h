@@ -15,7 +15,8 @@
 //   one gives others, an algebraic     each of these is within the noise floor of its old form on
 //   change                             these tensors (proof_floor.h)
 //
-// What computes the same in every row does so on some of them (passes/local_region.h). Nothing is
+// What computes the same in every row does so on some of them (passes/local_region.h); of an
+// algebraic change, an addition of 0 needs no run (passes/idle_region.h). Nothing is
 // believed of names: a wrong one makes a region that gives something else.
 #pragma once
 
@@ -107,6 +108,7 @@ class OneRun {
   Model before_;       // with its constants computed
   GraphDiff diff_;
   std::vector<Part> parts_;
+  std::size_t idle_ = 0;                    // regions that need no run
   std::map<std::string, Assumed> assumed_;  // by the tensor after
   std::int64_t kept_bytes_ = 0;
   std::unique_ptr<LoadedGraph> graph_;

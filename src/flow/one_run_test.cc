@@ -141,6 +141,19 @@ TEST(OneRun, FactorsInAnotherOrderAreWithinTheirFloor) {
   EXPECT_FALSE(judge(before, graph("0.7", "0.3001"), vector).settled);
 }
 
+TEST(OneRun, AnAdditionOfZeroNeedsNoRun) {
+  const Model before = graph_of("a = Neg (x) b = Add (a, k) y = Relu (b)", "<float k = {0}>");
+  const Model after = graph_of("a = Neg (x) y = Relu (a)");
+  const std::map<std::string, std::string> renamed = {{"b", "a"}};
+  const Judged judged = judge(before, after, inputs(), PassClass::kAlgebraic, renamed);
+  EXPECT_TRUE(judged.settled);
+  EXPECT_THAT(judged.text,
+              HasSubstr("0 changed parts of the old one on the same tensors, 1 operation"));
+  EXPECT_TRUE(judge(before, after, inputs(), PassClass::kBitwise, renamed).settled);
+  const Model wrong = graph_of("a = Neg (x) b = Add (a, k) y = Relu (b)", "<float k = {0.001}>");
+  EXPECT_FALSE(judge(wrong, after, inputs(), PassClass::kAlgebraic, renamed).settled);
+}
+
 TEST(OneRun, NotGraphsOfTwoOpsets) {
   const auto graph = [](int opset) {
     return model_from_text(

@@ -101,8 +101,8 @@ NameRecord record_of(const std::set<std::string>& before, const std::set<std::st
   for (const auto& [from, to] : renamed)
     if (const auto next = moved.find(to); next != moved.end() && !after.contains(to))
       record.moved.emplace(from, next->second);
-    else if (from != to && before.contains(from))
-      record.renamed.emplace(from, to);
+    else if (from != to && before.contains(from) && after.contains(to))
+      record.renamed.emplace(from, to);  // an input of the graph is none of its computed tensors
   for (const auto& [from, to] : moved)
     if (before.contains(from) && !after.contains(from) && !record.renamed.contains(from))
       record.moved.emplace(from, to);
