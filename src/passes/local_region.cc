@@ -52,8 +52,9 @@ struct Window {
 };
 
 // Of Conv (its weights' shape says the size where no attribute does) and pools; nullopt where the
-// size is not known.
+// size is not known, or a number is none that a strip could meet.
 std::optional<Window> window_of(const onnx::NodeProto& node, const Shape& weights) {
+  constexpr std::int64_t kMost = 64;
   const auto first_of = [&](const char* attribute, std::int64_t fallback) {
     const auto values = attribute_ints(node, attribute);
     return values.empty() ? fallback : values.front();
@@ -62,15 +63,22 @@ std::optional<Window> window_of(const onnx::NodeProto& node, const Shape& weight
   window.size = first_of("kernel_shape", weights.size() == 4 ? weights[2] : 0);
   window.dilation = first_of("dilations", 1);
   window.stride = first_of("strides", 1);
-  if (window.size < 1 || window.dilation < 1 || window.stride < 1) return std::nullopt;
   const std::string automatic = attribute_or(node, "auto_pad", "NOTSET");
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    window.before = window.after = window.dilation * (window.size - 1) / 2;
+    if (window.stride != 1) return std::nullopt;  // padding depends on the image's rows
+    window.before = window.after =
+        std::min(window.dilation, kMost) * (std::min(window.size, kMost) - 1) / 2;
   } else if (const auto pads = attribute_ints(node, "pads");
              pads.size() == 4 && automatic == "NOTSET") {
     window.before = pads[0];
     window.after = pads[2];
   }
+  const auto within = [](std::int64_t value, std::int64_t least) {
+    return value >= least && value <= kMost;
+  };
+  if (!within(window.size, 1) || !within(window.dilation, 1) || !within(window.stride, 1) ||
+      !within(window.before, 0) || !within(window.after, 0))
+    return std::nullopt;
   return window;
 }
 

@@ -105,9 +105,12 @@ TEST(LocalRegion, WhereTheStripMeetsTheWholeKernel) {
   EXPECT_EQ(of_kernel(3, "<pads = [1,0,1,0], strides = [2,1]>"), 2U);
   EXPECT_EQ(of_kernel(7, "<pads = [3,0,3,0]>"), 2U);
   EXPECT_EQ(of_kernel(7, "<auto_pad = \"SAME_UPPER\">"), 2U);
+  EXPECT_EQ(of_kernel(3, "<auto_pad = \"SAME_UPPER\", strides = [2,1]>"), 0U);
   EXPECT_EQ(of_kernel(7, "<pads = [6,0,0,0]>"), 0U);
   EXPECT_EQ(of_kernel(5, ""), 0U);
   EXPECT_EQ(of_kernel(9, "<pads = [4,0,4,0]>"), 0U);
+  EXPECT_EQ(of_kernel(3, "<pads = [1000000000000,0,1,0]>"), 0U);
+  EXPECT_EQ(of_kernel(3, "<pads = [1,0,1,0], strides = [4000000000000000000,1]>"), 0U);
   EXPECT_EQ(of_kernel(3, "<pads = [2,0,2,0], dilations = [2,1]>"), 2U);
   EXPECT_EQ(of_kernel(3, "<pads = [4,0,4,0], dilations = [4,1]>"), 0U);
 }
