@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kernels/custom_op.h"
+#include "metrics/elements.h"
 #include "metrics/tensor_error.h"
 #include "ort/custom_ops.h"
 #include "ort/values.h"
@@ -25,6 +29,12 @@ Tensor view_of(const Ort::ConstValue& value) {
   const auto info = value.GetTensorTypeAndShapeInfo();
   return Tensor::view(dtype_from_ort(info.GetElementType()), info.GetShape(),
                       value.GetTensorRawData(), nullptr);
+}
+
+void give_count(const Ort::KernelContext& context, std::int64_t count) {
+  const std::int64_t shape[] = {1};
+  auto output = context.GetOutput(0, shape, 1);
+  output.GetTensorMutableData<std::int64_t>()[0] = count;
 }
 
 struct Job {
@@ -51,6 +61,60 @@ bool same_bytes(const Ort::KernelContext& context, const Tensor& a, const Tensor
   return job.same;
 }
 
+// Whether all elements are within +-limit.
+template <typename T>
+bool all_within(const T* elements, std::size_t count, double limit) {
+  int beyond = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      // Magnitudes of float32 are in the order of their bits, and NaN is above all: no branches.
+      const auto bits = std::bit_cast<std::int32_t>(elements[i]) & 0x7fffffff;
+      beyond |= bits > std::bit_cast<std::int32_t>(static_cast<float>(limit)) ? 1 : 0;
+    } else {
+      beyond |= std::fabs(to_double(elements[i])) <= limit ? 0 : 1;
+    }
+  }
+  return beyond == 0;
+}
+
+bool is_within(const Ort::KernelContext& context, const Tensor& tensor) {
+  bool within = true;
+  visit_elements(tensor, [&]<typename T>(const T* elements) {
+    if constexpr (is_float_element<T>) {
+      struct Elements {
+        const T* first;
+        std::size_t count;
+        std::atomic<bool> within = true;
+      } all{elements, static_cast<std::size_t>(tensor.size())};
+      static constexpr std::size_t kElements = kPiece / sizeof(T);
+      const std::size_t pieces = (all.count + kElements - 1) / kElements;
+      const auto look = [](void* data, std::size_t piece) {
+        Elements& some = *static_cast<Elements*>(data);
+        const std::size_t from = piece * kElements;
+        if (!all_within(some.first + from, std::min(kElements, some.count - from),
+                        std::is_same_v<T, Float16Bits> ? 64 : 1e6))
+          some.within.store(false, std::memory_order_relaxed);
+      };
+      if (pieces == 1)
+        look(&all, 0);
+      else if (pieces > 1)
+        kernels::OrtParallel(context).run(pieces, look, &all);
+      within = all.within;
+    }
+  });
+  return within;
+}
+
+struct BeyondKernel {
+  explicit BeyondKernel(const Ort::ConstKernelInfo& /*info*/) {}
+  void compute(const Ort::KernelContext& context) const {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < context.GetInputCount(); ++i)
+      count += is_within(context, view_of(context.GetInput(i))) ? 0 : 1;
+    give_count(context, count);
+  }
+};
+
 class DifferingKernel {
  public:
   explicit DifferingKernel(const Ort::ConstKernelInfo& info)
@@ -70,9 +134,7 @@ class DifferingKernel {
     for (std::size_t i = 0; i < pairs_; ++i)
       count += differing(context, inputs[i], inputs[pairs_ + i]);
     if (count > 0 && listener != nullptr && *listener) (*listener)(part_, inputs);
-    const std::int64_t shape[] = {1};
-    auto output = context.GetOutput(0, shape, 1);
-    output.GetTensorMutableData<std::int64_t>()[0] = count;
+    give_count(context, count);
   }
 
  private:
@@ -90,11 +152,9 @@ class DifferingKernel {
   std::int64_t part_;
 };
 
-class DifferingOp : public kernels::OpBase<DifferingOp, DifferingKernel> {
- public:
-  explicit DifferingOp(DifferingListener listener) : listener_(std::move(listener)) {}
-
-  const char* GetName() const { return kDiffering; }
+// Any tensors -> count.
+template <typename Derived, typename Kernel, int kLeast>
+struct CountingOp : kernels::OpBase<Derived, Kernel> {
   std::size_t GetInputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetInputType(std::size_t) const {
     return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;  // any
@@ -102,7 +162,7 @@ class DifferingOp : public kernels::OpBase<DifferingOp, DifferingKernel> {
   OrtCustomOpInputOutputCharacteristic GetInputCharacteristic(std::size_t) const {
     return INPUT_OUTPUT_VARIADIC;
   }
-  int GetVariadicInputMinArity() const { return 2; }
+  int GetVariadicInputMinArity() const { return kLeast; }
   bool GetVariadicInputHomogeneity() const { return false; }
   std::size_t GetOutputTypeCount() const { return 1; }
   ONNXTensorElementDataType GetOutputType(std::size_t) const {
@@ -113,6 +173,17 @@ class DifferingOp : public kernels::OpBase<DifferingOp, DifferingKernel> {
     const Ort::ShapeInferContext::Shape one = {1};
     return context.SetOutputShape(0, one, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64).release();
   }
+};
+
+struct BeyondOp : CountingOp<BeyondOp, BeyondKernel, 1> {
+  const char* GetName() const { return kBeyond; }
+};
+
+class DifferingOp : public CountingOp<DifferingOp, DifferingKernel, 2> {
+ public:
+  explicit DifferingOp(DifferingListener listener) : listener_(std::move(listener)) {}
+
+  const char* GetName() const { return kDiffering; }
   OrtStatusPtr CreateKernelV2(const OrtApi& api, const OrtKernelInfo* info,
                               void** out) const noexcept {
     OrtStatusPtr status = OpBase::CreateKernelV2(api, info, out);
@@ -130,6 +201,7 @@ class DifferingOp : public kernels::OpBase<DifferingOp, DifferingKernel> {
 std::shared_ptr<const CustomOpSet> make_proof_ops(DifferingListener listener) {
   auto ops = std::make_shared<CustomOpSet>(kProofDomain);
   ops->add(std::make_unique<DifferingOp>(std::move(listener)));
+  ops->add(std::make_unique<BeyondOp>());
   return ops;
 }
 

@@ -23,6 +23,11 @@ class CustomOpSet;
 inline constexpr const char* kProofDomain = "tenonnx.proof";
 inline constexpr const char* kDiffering = "Differing";
 
+// tenonnx.proof Beyond: a1 .. an -> count (int64 [1]), how many of these tensors hold an element
+// that is not finite or so large that arithmetic on it may overflow: above 1e6, of float16
+// above 64. Integers are never counted.
+inline constexpr const char* kBeyond = "Beyond";
+
 // Called where a count is not 0, with all inputs of the node: views, for as long as the call lasts.
 using DifferingListener = std::function<void(std::int64_t part, std::span<const Tensor> inputs)>;
 

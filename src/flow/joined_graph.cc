@@ -101,6 +101,12 @@ std::string JoinedGraph::compare(const Comparison& comparison) {
   return add_last(std::move(node), comparison.when);
 }
 
+std::string JoinedGraph::beyond(const std::vector<std::string>& tensors) {
+  onnx::NodeProto node = make_node(kBeyond, tensors, {fresh_.make(tensors.front() + "_beyond")});
+  node.set_domain(kProofDomain);
+  return add_last(std::move(node), tensors);
+}
+
 Model JoinedGraph::finish() {
   auto* domain = proto_->add_opset_import();
   domain->set_domain(kProofDomain);

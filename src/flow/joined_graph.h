@@ -46,6 +46,9 @@ class JoinedGraph {
   };
   std::string compare(const Comparison& comparison);
 
+  // The name of an output: how many of these tensors of the graph may overflow (differing_op.h).
+  std::string beyond(const std::vector<std::string>& tensors);
+
   // Ends it. To be loaded by make_proof_executor().
   Model finish();
 

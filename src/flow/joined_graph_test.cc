@@ -100,6 +100,26 @@ TEST(JoinedGraph, EveryBitCountsButThoseOfANaN) {
   EXPECT_EQ(count(a, b), 1);
 }
 
+TEST(JoinedGraph, CountsWhatMayOverflow) {
+  const auto count = [](std::size_t size, std::size_t at, float value) {
+    const Model model = model_from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] a) => (float[n] y) "
+        "{ h = Cast <to = 10> (a) i = Cast <to = 6> (a) y = Neg (a) }");
+    JoinedGraph joined(model);
+    const std::string name = joined.beyond({"a", "h", "i"});
+    std::vector<float> values(size, 0.5F);
+    values[at] = value;
+    const Shape shape = {static_cast<std::int64_t>(size)};
+    return number(run(joined, {{"a", Tensor::from<float>(DType::kFloat32, shape, values)}}), name);
+  };
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(count(3, 1, -64), 0);
+  EXPECT_EQ(count(3, 1, -65), 1);  // in float16
+  EXPECT_EQ(count(3, 1, 1.1e6F), 2);
+  EXPECT_EQ(count(200001, 200000, -kInf), 2);
+  EXPECT_EQ(count(200001, 100000, std::numeric_limits<float>::quiet_NaN()), 2);
+}
+
 TEST(JoinedGraph, OtherDtypesAndShapesDiffer) {
   const Model model = model_from_text(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,3] a) => (float[2,3] y) "

@@ -177,6 +177,7 @@ Status OneRun::join_parts(Strip strip, JoinedGraph& joined) {
       comparison.when.push_back(input.after);
       if (exactness_ == PassClass::kAlgebraic) comparison.more.push_back(taken.at(input.before));
     }
+    if (strip.axis > 0) beyond_.push_back(joined.beyond(comparison.when));
     joined.compare(comparison);
   }
   return {};
@@ -237,6 +238,9 @@ Result<std::optional<OneRun::Found>> OneRun::run(const TensorMap& inputs) {
   kept_bytes_ = 0;
   TENONNX_ASSIGN_OR_RETURN(const TensorMap outputs, graph_->run(inputs));
   if (!shapes_hold(outputs)) return std::optional<Found>();
+  // Other rows of a part on a strip might overflow where the strip does not.
+  for (const std::string& count : beyond_)
+    if (outputs.at(count).data<std::int64_t>()[0] != 0) return std::optional<Found>();
   Found found;
   std::map<Strip, Parts> beyond;
   for (Part& part : parts_) {

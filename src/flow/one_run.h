@@ -110,6 +110,7 @@ class OneRun {
   std::vector<Part> parts_;
   std::size_t idle_ = 0;                    // regions that need no run
   std::map<std::string, Assumed> assumed_;  // by the tensor after
+  std::vector<std::string> beyond_;         // outputs of the joined graph, of parts on strips
   std::int64_t kept_bytes_ = 0;
   std::unique_ptr<LoadedGraph> graph_;
 };

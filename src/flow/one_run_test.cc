@@ -124,6 +124,19 @@ TEST(OneRun, ConvolutionsAreJudgedOnStrips) {
   EXPECT_FALSE(judge(before, after("0.03,0.06,0.09,0.1201"), image).settled);
 }
 
+// Two channels cancel: what is finite as the product of their sum is not as the sum of their
+// products. Only in a row behind the strip.
+TEST(OneRun, AnOverflowBehindTheStripIsNoPass) {
+  const Model before = convolution("c = Conv (x, w) y = Mul (c, k)",
+                                   "float[2,2,1,1] w = {1,-1,1,-1}, float k = {100}");
+  const Model after = convolution("y = Conv (x, v)", "float[2,2,1,1] v = {100,-100,100,-100}");
+  Tensor image = ramp({1, 2, 40, 12});
+  EXPECT_TRUE(judge(before, after, {{"x", image}}).settled);
+  for (const std::int64_t channel : {0, 1})
+    image.mutable_data<float>()[(channel * 40 + 30) * 12] = 1e38F;
+  EXPECT_FALSE(judge(before, after, {{"x", image}}).settled);
+}
+
 TEST(OneRun, FactorsInAnotherOrderAreWithinTheirFloor) {
   const auto graph = [](const char* first, const char* second, const char* inner = "other") {
     return model_from_text(fmt::format(
