@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "adapters/sim.h"
+#include "base/status.h"
 #include "passes/test_support.h"
 
 namespace tenonnx {

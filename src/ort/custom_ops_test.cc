@@ -10,6 +10,7 @@
 #include <barrier>
 #include <future>
 
+#include "base/status.h"
 #include "ort/library.h"
 #include "ort/session.h"
 #include "ort/test_models.h"
